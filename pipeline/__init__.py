@@ -1,0 +1,1 @@
+"""From raw behaviour logs to proven model features, one UTC day at a time."""
