@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from pipeline.contracts import Column, PipelineError, quoted_or
 
@@ -160,7 +168,9 @@ class TimestampColumn(RawColumn):
             try:
                 ZoneInfo(zone)
             except (KeyError, ValueError, OSError):
-                raise ValueError(f"'{zone}' is no time zone; {quoted_or(zone, sorted(available_timezones()))[:120]}") from None
+                raise ValueError(
+                    f"'{zone}' is no time zone; {quoted_or(zone, sorted(available_timezones()))[:120]}"
+                ) from None
         return zone
 
     @model_validator(mode="after")
@@ -304,7 +314,9 @@ class Dataset(Settings):
     def _extra_names(cls, extra: dict[str, ExtraColumn]) -> dict[str, ExtraColumn]:
         for name in extra:
             if NAME.fullmatch(name) is None or name in CANONICAL:
-                raise ValueError(f"'{name}' cannot be the name of an extra column: use letters, digits and _, and none of {', '.join(CANONICAL)}")
+                raise ValueError(
+                    f"'{name}' cannot be the name of an extra column: use letters, digits and _, and none of {', '.join(CANONICAL)}"
+                )
         return extra
 
     @property
@@ -352,9 +364,7 @@ def load_dataset(path: str | Path) -> Dataset:
     try:
         raw = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise PipelineError(
-            f"{path}: there is no such dataset file; set PIPELINE_DATASET to the path of one"
-        ) from None
+        raise PipelineError(f"{path}: there is no such dataset file; set PIPELINE_DATASET to the path of one") from None
     except (OSError, UnicodeDecodeError) as error:
         raise PipelineError(f"{path}: the dataset file cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:

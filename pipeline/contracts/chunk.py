@@ -6,7 +6,7 @@ U1 = U + 1, C columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,3 +40,30 @@ class Chunk:
     user_E: Tensor
     extra: Mapping[str, Tensor]
     action_names: tuple[str, ...]
+
+
+def chunk_of(users: Sequence[Sequence[tuple[int, str]]], *, action_names: tuple[str, ...]) -> Chunk:
+    """A small chunk written by hand, on the cpu: for worked examples, tests and notebooks.
+
+    Args:
+        users: For each user the events as (time in microseconds, action), sorted by time.
+        action_names: The declared actions.
+
+    >>> chunk_of([[(0, "view")], [(5, "buy"), (7, "view")]], action_names=("view", "buy")).offsets_U1.tolist()
+    [0, 1, 3]
+    """
+    import torch
+
+    events = [event for user in users for event in user]
+    lengths_U = torch.tensor([len(user) for user in users], dtype=torch.int64)
+    offsets_U1 = torch.zeros(len(users) + 1, dtype=torch.int64)
+    offsets_U1[1:] = torch.cumsum(lengths_U, 0)
+    return Chunk(
+        row_id_E=torch.arange(len(events), dtype=torch.int64),
+        time_us_E=torch.tensor([time_us for time_us, _ in events], dtype=torch.int64),
+        action_code_E=torch.tensor([action_names.index(action) for _, action in events], dtype=torch.uint8),
+        offsets_U1=offsets_U1,
+        user_E=torch.repeat_interleave(torch.arange(len(users), dtype=torch.int64), lengths_U),
+        extra={},
+        action_names=action_names,
+    )

@@ -1,0 +1,132 @@
+"""From raw columns to the column that a declaration names: `from`, `sql` or `value`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from pipeline.config import Dataset, RawColumn
+from pipeline.contracts import PipelineError, quoted_or
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The raw values of one declared column.
+
+    Attributes:
+        values: Series [rows], as the format delivers it or as the expression returns it.
+        failed: bool [rows], rows on which the expression failed; None when there are none.
+    """
+
+    values: pl.Series
+    failed: np.ndarray | None
+
+
+def declared_columns(dataset: Dataset) -> dict[str, RawColumn]:
+    """Every declared column by name, the canonical ones first."""
+    columns = dataset.columns
+    return {
+        "user_id": columns.user_id,
+        "item_id": columns.item_id,
+        "timestamp": columns.timestamp,
+        "action": columns.action,
+        **dataset.extra,
+    }
+
+
+def source_of(column: RawColumn) -> str:
+    """What a declaration takes its values from, for sentences and for `rejected_events.column`."""
+    return column.from_ or column.sql or "value"
+
+
+def check_origins(schema: pl.Schema, dataset: Dataset, *, file: str) -> None:
+    """Refuses declarations that are wrong in themselves, before any row is converted.
+
+    Args:
+        schema: The raw columns of a file.
+        dataset: The declarations.
+        file: Name of the file, for the sentence.
+
+    Raises:
+        PipelineError: A column that the file lacks, or an expression that is no expression over its rows.
+    """
+    for name, column in declared_columns(dataset).items():
+        if column.from_ is not None and column.from_ not in schema:
+            raise PipelineError(
+                f"{file}: there is no column '{column.from_}', which {_table(name, dataset)} names; {quoted_or(column.from_, schema)}"
+            )
+        if column.sql is not None:
+            _check_sql(column.sql, schema, where=f"{file}: the sql of {_table(name, dataset)}")
+
+
+def _table(name: str, dataset: Dataset) -> str:
+    return f"[extra] {name}" if name in dataset.extra else f"[columns] {name}"
+
+
+def _check_sql(sql: str, schema: pl.Schema, *, where: str) -> None:
+    try:
+        expression = pl.sql_expr(sql)
+    except pl.exceptions.PolarsError as error:
+        raise PipelineError(f"{where} is not valid: {_first_line(error)}") from None
+    unknown = [name for name in expression.meta.root_names() if name not in schema]
+    if unknown:
+        raise PipelineError(f"{where} uses the column '{unknown[0]}', which the file lacks; {quoted_or(unknown[0], schema)}")
+    if not expression.meta.is_row_separable():
+        raise PipelineError(f"{where} looks at more than one row (an aggregate or a window); use row-wise functions only")
+    try:
+        pl.DataFrame(schema=schema).select(expression)
+    except pl.exceptions.PolarsError as error:
+        raise PipelineError(f"{where} does not fit the file's columns: {_first_line(error)}") from None
+
+
+def take_origin(frame: pl.DataFrame, column: RawColumn) -> Origin:
+    """The raw values of one declared column.
+
+    Args:
+        frame: All raw columns of a block.
+        column: The declaration.
+    """
+    value = getattr(column, "value", None)
+    if value is not None:
+        return Origin(pl.repeat(value, frame.height, dtype=pl.String, eager=True), None)
+    if column.from_ is not None:
+        return Origin(frame[column.from_], None)
+    assert column.sql is not None
+    expression = pl.sql_expr(column.sql)
+    needed = frame.select(expression.meta.root_names()) if expression.meta.root_names() else frame
+    try:
+        return Origin(needed.select(expression.alias("value")).to_series(), None)
+    except pl.exceptions.PolarsError:
+        return _one_by_one(needed, expression)
+
+
+def _one_by_one(frame: pl.DataFrame, expression: pl.Expr) -> Origin:
+    """Finds the rows on which an expression fails, by halves, over the distinct inputs only."""
+    names = frame.columns
+    distinct = frame.unique(maintain_order=True)
+    results: list[tuple[pl.Series | None, int]] = []
+
+    def evaluate(part: pl.DataFrame) -> None:
+        try:
+            results.append((part.select(expression.alias("value")).to_series(), part.height))
+        except pl.exceptions.PolarsError:
+            if part.height == 1:
+                results.append((None, 1))
+                return
+            half = part.height // 2
+            evaluate(part[:half])
+            evaluate(part[half:])
+
+    evaluate(distinct)
+    dtype = next((series.dtype for series, _ in results if series is not None), pl.String())
+    values = pl.concat(
+        [pl.Series("value", [None] * rows, dtype=dtype) if series is None else series.cast(dtype) for series, rows in results]
+    )
+    failed = pl.concat([pl.repeat(series is None, rows, eager=True).alias("failed") for series, rows in results])
+    answers = distinct.with_columns(values, failed)
+    joined = frame.join(answers, on=names, how="left", maintain_order="left", nulls_equal=True)
+    return Origin(joined["value"], joined["failed"].to_numpy())
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,184 @@
+"""CSV: cells are text, every record has the declared number of them, and none is lost."""
+
+import codecs
+from collections.abc import Iterator
+
+import polars as pl
+
+from pipeline.config import Csv
+from pipeline.contracts import PipelineError
+from pipeline.sources.block import BlockReader, RawBlock, RawFile, text_block
+from pipeline.sources.csv_exact import Dialect, exact_records
+from pipeline.sources.csv_scan import BOM, Cut, cut
+from pipeline.sources.stream import ByteStream, Readable
+
+UNDECODABLE = "pipeline-undecodable"
+
+
+def _mark(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\udcff", error.end
+
+
+# A lone surrogate becomes bytes that are no UTF-8, and these make their record malformed.
+codecs.register_error(UNDECODABLE, _mark)
+
+
+class CsvReader(BlockReader):
+    """The blocks of a CSV file.
+
+    Records and cells are those of Python's `csv.reader(strict=True)`, given the lines up to each newline, one
+    record after the other; a record that it refuses is malformed, and so is one with another number of cells than
+    the header, or one that is not in the declared encoding. A quoted cell that is never closed makes one malformed
+    record up to the end of the file; its lines are counted as `lines_in_unclosed_quote`. A complete last record
+    without a newline is accepted and counted as `last_record_without_newline`.
+    """
+
+    def __init__(self, *, file: RawFile, csv: Csv, block_bytes: int) -> None:
+        super().__init__(file=file, block_bytes=block_bytes)
+        self._csv = csv
+        quote = csv.quote_char or None
+        if csv.separator in ("\n", "\r", quote) or quote in ("\n", "\r"):
+            raise PipelineError(
+                f"{file.name}: [source.csv] separator {csv.separator!r} and quote_char {csv.quote_char!r} cannot be "
+                "told apart from each other or from line ends; declare two different characters"
+            )
+        self._dialect = Dialect(
+            separator=csv.separator, quote=quote, nulls=frozenset(["", *csv.null_values])
+        )
+
+    def _blocks(self) -> Iterator[RawBlock]:
+        with ByteStream(self.file) as stream:
+            text = _Text(stream, encoding=self._csv.encoding, block_bytes=self.block_bytes)
+            names, line = self._columns(text)
+            delivered = False
+            while True:
+                found = cut(text.held, names=names, dialect=self._dialect)
+                if text.ended and found.consumed < len(text.held):
+                    found = self._with_unclosed(found, text.held)
+                if len(found.start):
+                    if text.ended and text.newline_added and found.end[-1] == len(text.held) and not found.malformed[-1]:
+                        self._warn("last_record_without_newline", 1)
+                    delivered = True
+                    yield _block(found, text.held, first_line=line)
+                line += found.lines
+                text.drop(found.consumed)
+                if text.ended:
+                    break
+                text.more()
+            if not delivered:
+                yield _block(cut(b"", names=names, dialect=self._dialect), b"", first_line=line)
+            self._checksum = stream.checksum()
+
+    def _columns(self, text: "_Text") -> tuple[list[str], int]:
+        """The names of the columns, and the line behind the header, counted from 1."""
+        text.more()
+        text.drop_mark()
+        declared = list(self._csv.columns or ())
+        if not self._csv.has_header:
+            return declared, 1
+        while (header := next(exact_records(text.held, self._dialect), None)) is None:
+            if text.ended:
+                found = "has an open quote in its header" if text.held.strip() else "is empty"
+                raise PipelineError(
+                    f"{self.file.name}: {found}: expected a header line with the names of the columns, or "
+                    "has_header = false and columns = [...] in [source.csv]"
+                )
+            text.more()
+        line = 1 + text.held.count(b"\n", 0, header.end)
+        raw = text.held[: header.end].strip().decode("utf-8", "replace")[:80]
+        text.drop(header.end)
+        if header.fields is None:
+            raise PipelineError(
+                f"{self.file.name}: the header {raw!r} cannot be cut into names; expected text in {self._csv.encoding} "
+                "with balanced quotes and LF or CR LF line ends; mend the file or [source.csv]"
+            )
+        if not declared:
+            for name in header.fields:
+                if header.fields.count(name) > 1:
+                    raise PipelineError(
+                        f"{self.file.name}: the header holds the column '{name}' twice; expected different names, "
+                        "rename one, or give all of them with columns = [...] in [source.csv]"
+                    )
+        elif len(declared) != len(header.fields):
+            raise PipelineError(
+                f"{self.file.name}: the header has {len(header.fields)} columns and [source.csv] columns names "
+                f"{len(declared)}; name every column of the file in file order"
+            )
+        return declared or header.fields, line
+
+    def _with_unclosed(self, found: Cut, text: bytes) -> Cut:
+        """The last cut of a file with the open quoted record behind it as one malformed record."""
+        self._warn("lines_in_unclosed_quote", text.count(b"\n", found.consumed))
+        rest = Cut(
+            frame=found.frame.clear(1),
+            malformed=found.malformed[:0],
+            start=found.start[:0] + found.consumed,
+            end=found.end[:0],
+            line=found.line[:0],
+            consumed=len(text),
+            lines=text.count(b"\n"),
+        )
+        return _appended(found, rest)
+
+
+def _appended(found: Cut, rest: Cut) -> Cut:
+    import numpy as np
+
+    return Cut(
+        frame=pl.concat([found.frame, rest.frame]),
+        malformed=np.append(found.malformed, True),
+        start=np.append(found.start, found.consumed),
+        end=np.append(found.end, rest.consumed),
+        line=np.append(found.line, found.lines),
+        consumed=rest.consumed,
+        lines=rest.lines,
+    )
+
+
+class _Text:
+    """The text of a file as UTF-8 bytes, held piece by piece from the first record not yet dealt with."""
+
+    def __init__(self, stream: Readable, *, encoding: str, block_bytes: int) -> None:
+        self._stream = stream
+        self._block_bytes = block_bytes
+        name = codecs.lookup(encoding).name
+        plain = name in ("utf-8", "utf-8-sig")
+        self._decoder = None if plain else codecs.getincrementaldecoder(name)(errors=UNDECODABLE)
+        self.held = b""
+        self.ended = False
+        self.newline_added = False
+
+    def more(self) -> None:
+        """Reads about a block more; at the end of the file the last line gets a newline if it has none."""
+        # An open quoted record is looked at again each time: doubling keeps that linear in its length.
+        raw = self._stream.read(max(self._block_bytes, len(self.held)))
+        self.ended = not raw
+        if self._decoder is not None:
+            raw = self._decoder.decode(raw, self.ended).encode("utf-8", "surrogatepass")
+        self.held += raw
+        if self.ended and self.held and not self.held.endswith(b"\n"):
+            self.held += b"\n"
+            self.newline_added = True
+
+    def drop(self, size: int) -> None:
+        """Forgets what is dealt with."""
+        self.held = self.held[size:]
+
+    def drop_mark(self) -> None:
+        """Forgets the byte order mark at the beginning of the file."""
+        while not self.ended and len(self.held) < len(BOM):
+            self.more()
+        self.held = self.held.removeprefix(BOM)
+
+
+def _block(found: Cut, text: bytes, *, first_line: int) -> RawBlock:
+    return text_block(
+        frame=found.frame,
+        line=pl.Series("line", found.line + first_line, dtype=pl.Int64),
+        malformed=pl.Series("malformed", found.malformed, dtype=pl.Boolean),
+        text=text,
+        start=found.start,  # type: ignore[arg-type]
+        end=found.end,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,130 @@
+"""Which raw files there are: for a day, or for all days."""
+
+import glob
+import os
+import re
+import stat
+from datetime import date, timedelta
+from pathlib import Path, PurePath
+
+from pipeline.config import DATE_FIELD, Dataset
+from pipeline.contracts import PipelineError
+from pipeline.sources.block import RawFile
+
+GLOB = re.compile(r"[*?]")
+
+
+def find_files(dataset: Dataset, day: date | None) -> list[RawFile]:
+    """The raw files that `[source] path` names for one day.
+
+    Args:
+        dataset: The dataset file.
+        day: The day that stands in the path; not looked at when the path holds no `{date}`.
+
+    Returns:
+        The regular files, in bytewise order of their paths; [] when there are none.
+
+    Raises:
+        PipelineError: When a folder or file may not be looked at.
+    """
+    found = []
+    for path in _matches(dataset, dataset.source.path, day):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise PipelineError(_denied(path, error)) from None
+        if stat.S_ISREG(status.st_mode):
+            found.append(
+                RawFile(
+                    path=path,
+                    name=_shown_name(dataset, path),
+                    day=day if dataset.source.dated else None,
+                    bytes=status.st_size,
+                    mtime_ns=status.st_mtime_ns,
+                )
+            )
+    return _in_path_order(found)
+
+
+def files_of_day(dataset: Dataset, day: date) -> list[RawFile]:
+    """The raw files in which rows of a day may stand: its own and those of its `neighbours`.
+
+    Args:
+        dataset: The dataset file.
+        day: The day to be made.
+
+    Returns:
+        The regular files in bytewise order of their paths, each once; without `{date}` in the path all files.
+
+    Raises:
+        PipelineError: When a folder or file may not be looked at.
+    """
+    if not dataset.source.dated:
+        return find_files(dataset, None)
+    before, after = dataset.source.neighbours
+    found: dict[Path, RawFile] = {}
+    # The day's own files last: one that its neighbour's name matches as well is the day's own.
+    for offset in sorted(range(-before, after + 1), key=abs, reverse=True):
+        found.update({file.path: file for file in find_files(dataset, day + timedelta(days=offset))})
+    return _in_path_order(found.values())
+
+
+def is_ready(dataset: Dataset, day: date) -> bool:
+    """Whether the file that `[source] ready` makes the day wait for is there; True when nothing is declared."""
+    ready = dataset.source.ready
+    return ready is None or any(path.exists() for path in _matches(dataset, ready, day))
+
+
+def _in_path_order(files) -> list[RawFile]:  # noqa: ANN001
+    return sorted(files, key=lambda file: os.fsencode(file.path))
+
+
+def _matches(dataset: Dataset, pattern: str, day: date | None) -> list[Path]:
+    """The paths that a pattern of the dataset file matches, in no order."""
+    if DATE_FIELD.search(pattern) is not None:
+        if day is None:
+            raise ValueError("a path with {date} needs a day")
+        pattern = DATE_FIELD.sub(lambda field: day.strftime(field[1] or "%Y-%m-%d"), pattern)
+    directory = dataset.directory.absolute()
+    literal = directory / pattern
+    try:
+        literal.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        if GLOB.search(pattern) is None:
+            raise PipelineError(_denied(literal, error)) from None
+    else:
+        return [literal]
+    if GLOB.search(pattern) is None:
+        return []
+    _refuse_unlistable(directory, pattern)
+    # Only * and ? are ours; [ stays what it is, a letter of a name.
+    escaped = pattern.replace("[", "[[]")
+    return [directory / match for match in set(glob.glob(escaped, root_dir=directory, recursive=True))]
+
+
+def _refuse_unlistable(directory: Path, pattern: str) -> None:
+    """Refuses a folder that may not be listed, which glob would silently take for an empty one."""
+    fixed = directory
+    for part in PurePath(pattern).parts:
+        if GLOB.search(part) is not None:
+            break
+        fixed = fixed / part
+    if fixed.is_dir() and not os.access(fixed, os.R_OK | os.X_OK):
+        raise PipelineError(f"{fixed}: the folder may not be listed; make it readable and run the day again")
+
+
+def _denied(path: Path, error: OSError) -> str:
+    reason = error.strerror or str(error)
+    return f"{path}: the raw file cannot be looked at ({reason}); make it readable and run the day again"
+
+
+def _shown_name(dataset: Dataset, path: Path) -> str:
+    shown = os.path.abspath(path)  # noqa: PTH100  (pathlib has nothing that drops .. without following links)
+    folder = os.path.abspath(dataset.directory)  # noqa: PTH100
+    if os.path.commonpath([shown, folder]) == folder:
+        shown = os.path.relpath(shown, folder)
+    return os.fsencode(shown).decode("utf-8", "replace")

@@ -1,0 +1,145 @@
+"""The bytes of a raw file: unpacked by its extension, with the checksum of what is stored on disk."""
+
+import bz2
+import gzip
+import hashlib
+import zlib
+from pathlib import PurePath
+from typing import Protocol
+
+import pyarrow as pa
+
+from pipeline.contracts import PipelineError
+from pipeline.sources.block import RawFile, unreadable
+
+COMPRESSIONS = (".gz", ".bz2", ".zst")
+STEP = 1 << 18
+
+
+class Readable(Protocol):
+    """Something to read bytes from; b"" at the end."""
+
+    def read(self, size: int, /) -> bytes:
+        """Up to `size` bytes."""
+        ...
+
+
+def split_extension(name: str) -> tuple[str, str]:
+    """The extension of the format and the one of the compression, in small letters.
+
+    >>> split_extension("logs/2020-01-01.csv.gz")
+    ('.csv', '.gz')
+    """
+    path = PurePath(name.lower())
+    if path.suffix in COMPRESSIONS:
+        return path.with_suffix("").suffix, path.suffix
+    return path.suffix, ""
+
+
+class ByteStream:
+    """The unpacked bytes of a raw file, and the checksum of the stored ones from the same pass.
+
+    Raises:
+        PipelineError: When the file is missing, may not be read, or is corrupt or cut.
+    """
+
+    def __init__(self, file: RawFile) -> None:
+        self.file = file
+        self._compression = split_extension(file.name)[1]
+        try:
+            self._stored = _Hashed(file)
+        except OSError as error:
+            raise unreadable(file, error) from None
+        self._unpacked = self._open()
+
+    def __enter__(self) -> "ByteStream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stored.close()
+
+    def read(self, size: int, /) -> bytes:
+        """Up to `size` unpacked bytes; b"" at the end."""
+        try:
+            return self._unpacked.read(size)
+        except (EOFError, zlib.error, pa.ArrowException, OSError) as error:
+            # What the system refuses has a number; what the decompressors refuse has none.
+            if isinstance(error, OSError) and error.errno is not None and self._stored.failed:
+                raise unreadable(self.file, error) from None
+            raise PipelineError(
+                f"{self.file.name}: the compressed file is cut or corrupt ({error}); "
+                "bring the complete file and run the day again"
+            ) from None
+
+    def checksum(self) -> str:
+        """sha256 of the stored bytes, read to the end of the file."""
+        while self._stored.read(STEP):
+            pass
+        return self._stored.sha256.hexdigest()
+
+    def _open(self) -> Readable:
+        if self._compression and self.file.bytes == 0:
+            self._stored.close()
+            raise PipelineError(
+                f"{self.file.name}: the compressed file is empty; bring the complete file and run the day again"
+            )
+        if self._compression == ".gz":
+            return gzip.GzipFile(fileobj=self._stored, mode="rb")  # type: ignore[arg-type]
+        if self._compression == ".bz2":
+            return _Bz2(self._stored)
+        if self._compression == ".zst":
+            return pa.CompressedInputStream(pa.PythonFile(self._stored, mode="r"), "zstd")
+        return self._stored
+
+
+class _Hashed:
+    """The stored file; what is read from it goes through the checksum."""
+
+    def __init__(self, file: RawFile) -> None:
+        self._file = file.path.open("rb", buffering=0)
+        self.sha256 = hashlib.sha256()
+        self.failed = False
+
+    def read(self, size: int = STEP, /) -> bytes:
+        try:
+            found = self._file.read(STEP if size < 0 else size)
+        except OSError:
+            self.failed = True
+            raise
+        self.sha256.update(found)
+        return found
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Bz2:
+    """bz2 without the standard library's leniency: what follows a stream must be another stream."""
+
+    def __init__(self, stored: Readable) -> None:
+        self._stored = stored
+        self._stream = bz2.BZ2Decompressor()
+        self._rest = b""
+
+    def read(self, size: int, /) -> bytes:
+        while True:
+            if self._stream.eof:
+                self._rest = self._stream.unused_data or self._stored.read(STEP)
+                if not self._rest:
+                    return b""
+                self._stream = bz2.BZ2Decompressor()
+            elif self._stream.needs_input and not self._rest:
+                self._rest = self._stored.read(STEP)
+                if not self._rest:
+                    raise EOFError("it ends before its end-of-stream mark")
+            packed, self._rest = self._rest, b""
+            unpacked = self._stream.decompress(packed, size)
+            if unpacked:
+                return unpacked
