@@ -46,7 +46,9 @@ def to_strings(raw: pl.Series, *, column: str) -> Typed:
     elif raw.dtype in (pl.String, pl.Null):
         values = raw.cast(pl.String)
     else:
-        raise PipelineError(f"column '{column}' holds {raw.dtype}, which has no unambiguous text; declare another type or use sql")
+        raise PipelineError(
+            f"column '{column}' holds {raw.dtype}, which has no unambiguous text; declare another type or use sql"
+        )
     empty = values.is_null() | (values.str.len_bytes() == 0).fill_null(value=True)
     missing = mask(empty)
     return Typed(values if missing is None else values.set(empty, None), missing)
@@ -62,7 +64,7 @@ def to_int64(raw: pl.Series, *, column: str) -> Typed:
     if dtype in (pl.String, pl.Null):
         return _text_to_int64(raw.cast(pl.String))
     missing = mask(raw.is_null())
-    if dtype == pl.UInt64 or dtype == pl.Int128 or (dtype.is_decimal() and dtype.scale == 0):
+    if dtype in (pl.UInt64, pl.Int128):
         beyond = raw.is_not_null() & ((raw > INT64_MAX) | (raw < -(2**63)) if dtype != pl.UInt64 else raw > INT64_MAX)
         return Typed(raw.cast(pl.Int64, strict=False), missing, None, mask(beyond))
     if dtype.is_integer():

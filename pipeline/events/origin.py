@@ -21,6 +21,10 @@ class Origin:
     values: pl.Series
     failed: np.ndarray | None
 
+    def really(self, missing: np.ndarray | None) -> np.ndarray | None:
+        """The missing rows without those on which the expression failed."""
+        return missing if missing is None or self.failed is None else missing & ~self.failed
+
 
 def declared_columns(dataset: Dataset) -> dict[str, RawColumn]:
     """Every declared column by name, the canonical ones first."""
@@ -70,9 +74,13 @@ def _check_sql(sql: str, schema: pl.Schema, *, where: str) -> None:
         raise PipelineError(f"{where} is not valid: {_first_line(error)}") from None
     unknown = [name for name in expression.meta.root_names() if name not in schema]
     if unknown:
-        raise PipelineError(f"{where} uses the column '{unknown[0]}', which the file lacks; {quoted_or(unknown[0], schema)}")
+        raise PipelineError(
+            f"{where} uses the column '{unknown[0]}', which the file lacks; {quoted_or(unknown[0], schema)}"
+        )
     if not expression.meta.is_row_separable():
-        raise PipelineError(f"{where} looks at more than one row (an aggregate or a window); use row-wise functions only")
+        raise PipelineError(
+            f"{where} looks at more than one row (an aggregate or a window); use row-wise functions only"
+        )
     try:
         pl.DataFrame(schema=schema).select(expression)
     except pl.exceptions.PolarsError as error:
@@ -93,7 +101,8 @@ def take_origin(frame: pl.DataFrame, column: RawColumn) -> Origin:
         return Origin(frame[column.from_], None)
     assert column.sql is not None
     expression = pl.sql_expr(column.sql)
-    needed = frame.select(expression.meta.root_names()) if expression.meta.root_names() else frame
+    roots = sorted(set(expression.meta.root_names()))
+    needed = frame.select(roots) if roots else frame
     try:
         return Origin(needed.select(expression.alias("value")).to_series(), None)
     except pl.exceptions.PolarsError:
@@ -120,7 +129,10 @@ def _one_by_one(frame: pl.DataFrame, expression: pl.Expr) -> Origin:
     evaluate(distinct)
     dtype = next((series.dtype for series, _ in results if series is not None), pl.String())
     values = pl.concat(
-        [pl.Series("value", [None] * rows, dtype=dtype) if series is None else series.cast(dtype) for series, rows in results]
+        [
+            pl.Series("value", [None] * rows, dtype=dtype) if series is None else series.cast(dtype)
+            for series, rows in results
+        ]
     )
     failed = pl.concat([pl.repeat(series is None, rows, eager=True).alias("failed") for series, rows in results])
     answers = distinct.with_columns(values, failed)

@@ -17,6 +17,12 @@ UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": 
 FAR_AWAY = 2**62  # stands for a time that int64 microseconds cannot hold; implausible by itself
 
 
+def tomorrow_us() -> int:
+    """The end of tomorrow (UTC), in microseconds; the first implausible instant."""
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return int((midnight + timedelta(days=2)).timestamp()) * 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Times:
     """Converted timestamps. The masks are bool [rows], None when no row is meant.
@@ -43,7 +49,7 @@ class UnitDoctor:
     declared: TimestampColumn
     file: str
     column: str
-    latest_us: int = field(default_factory=lambda: tomorrow_us())
+    latest_us: int = field(default_factory=tomorrow_us)
     parsed: int = 0
     outside: int = 0
     inside_by_unit: dict[str, int] = field(default_factory=lambda: dict.fromkeys(UNITS_NS, 0))
@@ -90,14 +96,10 @@ class UnitDoctor:
             f"(for example {self.example}) lie outside 1990-01-01..tomorrow"
         )
         if fits_better:
-            raise PipelineError(f'{found}; they look like {UNIT_NAMES[unit]}: write unit = "{unit}" in [columns] timestamp')
+            raise PipelineError(
+                f'{found}; they look like {UNIT_NAMES[unit]}: write unit = "{unit}" in [columns] timestamp'
+            )
         raise PipelineError(f"{found}; no other unit fits either: check [columns] timestamp against the log")
-
-
-def tomorrow_us() -> int:
-    """The end of tomorrow (UTC), in microseconds; the first implausible instant."""
-    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return int((midnight + timedelta(days=2)).timestamp()) * 1_000_000
 
 
 def convert_times(raw: pl.Series, declared: TimestampColumn, doctor: UnitDoctor) -> Times:
@@ -117,7 +119,7 @@ def convert_times(raw: pl.Series, declared: TimestampColumn, doctor: UnitDoctor)
         return _from_datetimes(raw, declared, doctor)
     if declared.format is None:
         raise PipelineError(
-            f"{doctor.file}: column '{doctor.column}' holds {raw.dtype}: say unit = \"s\" (or ms, us, ns) for numbers or format = \"...\" for text in [columns] timestamp"
+            f'{doctor.file}: column \'{doctor.column}\' holds {raw.dtype}: say unit = "s" (or ms, us, ns) for numbers or format = "..." for text in [columns] timestamp'
         )
     if raw.dtype not in (pl.String, pl.Null):
         raise PipelineError(
@@ -152,7 +154,9 @@ def _from_numbers(raw: pl.Series, unit: str, doctor: UnitDoctor) -> Times:
 
 def _from_datetimes(raw: pl.Series, declared: TimestampColumn, doctor: UnitDoctor) -> Times:
     if declared.format is not None:
-        raise PipelineError(f"{doctor.file}: column '{doctor.column}' already holds {raw.dtype}; leave format out in [columns] timestamp")
+        raise PipelineError(
+            f"{doctor.file}: column '{doctor.column}' already holds {raw.dtype}; leave format out in [columns] timestamp"
+        )
     missing = mask(raw.is_null())
     floored = 0
     if raw.dtype.time_unit == "ns":  # type: ignore[attr-defined]

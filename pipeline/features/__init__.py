@@ -68,7 +68,7 @@ def _bind(name: str, module: ModuleType, table: Mapping[str, Any]) -> Feature:
         raise PipelineError(
             f"pipeline/features/{name}.py lacks {', '.join(lacking)}; docs/add-a-feature.md shows a whole one"
         )
-    functions = {
+    functions: dict[str, Any] = {
         key: getattr(module, key, None) for key in ("columns", "compute", "summarise", "combine", "initial", "step")
     }
     declared = getattr(module, "Parameters", None)

@@ -8,9 +8,10 @@ Source: the inter-event gap is the usual recency input of session and sequential
 
 Example: a user views at 0 s and 1.5 s, another buys at 9 s; nobody has a past.
 
+>>> import torch
 >>> from pipeline.contracts import chunk_of
 >>> chunk = chunk_of([[(0, "view"), (1_500_000, "view")], [(9_000_000, "buy")]], action_names=("view", "buy"))
->>> row = compute(chunk, {"last_timestamp_us": _nobody(2)})
+>>> row = compute(chunk, {"last_timestamp_us": torch.tensor([NEVER, NEVER])})
 >>> row["time_diff"].tolist(), row["is_first"].tolist()
 ([0.0, 1.5, 0.0], [True, False, True])
 >>> row["action_view"].tolist(), row["action_buy"].tolist()
@@ -18,7 +19,6 @@ Example: a user views at 0 s and 1.5 s, another buys at 9 s; nobody has a past.
 
 The same second user, who was last seen at 4 s on an earlier day:
 
->>> import torch
 >>> opening = {"last_timestamp_us": torch.tensor([NEVER, 4_000_000])}
 >>> compute(chunk, opening)["time_diff"].tolist()
 [0.0, 1.5, 5.0]
@@ -117,12 +117,6 @@ def _seconds(diff_us_E: Tensor) -> Tensor:
     # A Python scalar would become a multiplication by the reciprocal on CUDA.
     us_per_s = torch.tensor(1e6, dtype=torch.float64, device=device)
     return diff_us_E.to(torch.float64).div_(us_per_s).to(torch.float32)
-
-
-def _nobody(users: int) -> Tensor:
-    import torch
-
-    return torch.full((users,), NEVER, dtype=torch.int64)
 
 
 def initial() -> dict[str, int]:

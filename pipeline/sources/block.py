@@ -1,6 +1,5 @@
 """What every reader delivers: runs of records of one file, and what is known once the file is read."""
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -118,7 +117,7 @@ class BlockReader(Iterator[RawBlock], ABC):
 
     def _refuse_changed(self) -> None:
         try:
-            now = os.stat(self.file.path)
+            now = self.file.path.stat()
         except OSError as error:
             raise unreadable(self.file, error) from None
         if (now.st_size, now.st_mtime_ns) != (self.file.bytes, self.file.mtime_ns):
@@ -131,7 +130,9 @@ class BlockReader(Iterator[RawBlock], ABC):
 def unreadable(file: RawFile, error: OSError) -> PipelineError:
     """The sentence for a file that the system does not let us read."""
     if isinstance(error, FileNotFoundError):
-        return PipelineError(f"{file.name}: there is no such file any more; restore it, or run the day again without it")
+        return PipelineError(
+            f"{file.name}: there is no such file any more; restore it, or run the day again without it"
+        )
     reason = error.strerror or str(error)
     return PipelineError(f"{file.name}: the file cannot be read ({reason}); make it readable and run the day again")
 

@@ -67,9 +67,7 @@ def exact_records(text: bytes, dialect: Dialect) -> Iterator[Record]:
     """
     lines = _Lines(text)
     quoting = csv.QUOTE_NONE if dialect.quote is None else csv.QUOTE_MINIMAL
-    reader = csv.reader(
-        lines, delimiter=dialect.separator, quotechar=dialect.quote, quoting=quoting, strict=True
-    )
+    reader = csv.reader(lines, delimiter=dialect.separator, quotechar=dialect.quote, quoting=quoting, strict=True)
     while True:
         start, number = lines.position, lines.number
         lines.undecodable = False

@@ -1,28 +1,17 @@
 """CSV: cells are text, every record has the declared number of them, and none is lost."""
 
-import codecs
 from collections.abc import Iterator
 
+import numpy as np
 import polars as pl
 
 from pipeline.config import Csv
 from pipeline.contracts import PipelineError
 from pipeline.sources.block import BlockReader, RawBlock, RawFile, text_block
 from pipeline.sources.csv_exact import Dialect, exact_records
-from pipeline.sources.csv_scan import BOM, Cut, cut
-from pipeline.sources.stream import ByteStream, Readable
-
-UNDECODABLE = "pipeline-undecodable"
-
-
-def _mark(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    return "\udcff", error.end
-
-
-# A lone surrogate becomes bytes that are no UTF-8, and these make their record malformed.
-codecs.register_error(UNDECODABLE, _mark)
+from pipeline.sources.csv_scan import Cut, cut
+from pipeline.sources.stream import ByteStream
+from pipeline.sources.text import HeldText
 
 
 class CsvReader(BlockReader):
@@ -44,13 +33,11 @@ class CsvReader(BlockReader):
                 f"{file.name}: [source.csv] separator {csv.separator!r} and quote_char {csv.quote_char!r} cannot be "
                 "told apart from each other or from line ends; declare two different characters"
             )
-        self._dialect = Dialect(
-            separator=csv.separator, quote=quote, nulls=frozenset(["", *csv.null_values])
-        )
+        self._dialect = Dialect(separator=csv.separator, quote=quote, nulls=frozenset(["", *csv.null_values]))
 
     def _blocks(self) -> Iterator[RawBlock]:
         with ByteStream(self.file) as stream:
-            text = _Text(stream, encoding=self._csv.encoding, block_bytes=self.block_bytes)
+            text = HeldText(stream, encoding=self._csv.encoding, block_bytes=self.block_bytes)
             names, line = self._columns(text)
             delivered = False
             while True:
@@ -58,7 +45,12 @@ class CsvReader(BlockReader):
                 if text.ended and found.consumed < len(text.held):
                     found = self._with_unclosed(found, text.held)
                 if len(found.start):
-                    if text.ended and text.newline_added and found.end[-1] == len(text.held) and not found.malformed[-1]:
+                    if (
+                        text.ended
+                        and text.newline_added
+                        and found.end[-1] == len(text.held)
+                        and not found.malformed[-1]
+                    ):
                         self._warn("last_record_without_newline", 1)
                     delivered = True
                     yield _block(found, text.held, first_line=line)
@@ -71,7 +63,7 @@ class CsvReader(BlockReader):
                 yield _block(cut(b"", names=names, dialect=self._dialect), b"", first_line=line)
             self._checksum = stream.checksum()
 
-    def _columns(self, text: "_Text") -> tuple[list[str], int]:
+    def _columns(self, text: HeldText) -> tuple[list[str], int]:
         """The names of the columns, and the line behind the header, counted from 1."""
         text.more()
         text.drop_mark()
@@ -111,66 +103,15 @@ class CsvReader(BlockReader):
     def _with_unclosed(self, found: Cut, text: bytes) -> Cut:
         """The last cut of a file with the open quoted record behind it as one malformed record."""
         self._warn("lines_in_unclosed_quote", text.count(b"\n", found.consumed))
-        rest = Cut(
-            frame=found.frame.clear(1),
-            malformed=found.malformed[:0],
-            start=found.start[:0] + found.consumed,
-            end=found.end[:0],
-            line=found.line[:0],
+        return Cut(
+            frame=pl.concat([found.frame, found.frame.clear(1)]),
+            malformed=np.append(found.malformed, True),
+            start=np.append(found.start, found.consumed),
+            end=np.append(found.end, len(text)),
+            line=np.append(found.line, found.lines),
             consumed=len(text),
             lines=text.count(b"\n"),
         )
-        return _appended(found, rest)
-
-
-def _appended(found: Cut, rest: Cut) -> Cut:
-    import numpy as np
-
-    return Cut(
-        frame=pl.concat([found.frame, rest.frame]),
-        malformed=np.append(found.malformed, True),
-        start=np.append(found.start, found.consumed),
-        end=np.append(found.end, rest.consumed),
-        line=np.append(found.line, found.lines),
-        consumed=rest.consumed,
-        lines=rest.lines,
-    )
-
-
-class _Text:
-    """The text of a file as UTF-8 bytes, held piece by piece from the first record not yet dealt with."""
-
-    def __init__(self, stream: Readable, *, encoding: str, block_bytes: int) -> None:
-        self._stream = stream
-        self._block_bytes = block_bytes
-        name = codecs.lookup(encoding).name
-        plain = name in ("utf-8", "utf-8-sig")
-        self._decoder = None if plain else codecs.getincrementaldecoder(name)(errors=UNDECODABLE)
-        self.held = b""
-        self.ended = False
-        self.newline_added = False
-
-    def more(self) -> None:
-        """Reads about a block more; at the end of the file the last line gets a newline if it has none."""
-        # An open quoted record is looked at again each time: doubling keeps that linear in its length.
-        raw = self._stream.read(max(self._block_bytes, len(self.held)))
-        self.ended = not raw
-        if self._decoder is not None:
-            raw = self._decoder.decode(raw, self.ended).encode("utf-8", "surrogatepass")
-        self.held += raw
-        if self.ended and self.held and not self.held.endswith(b"\n"):
-            self.held += b"\n"
-            self.newline_added = True
-
-    def drop(self, size: int) -> None:
-        """Forgets what is dealt with."""
-        self.held = self.held[size:]
-
-    def drop_mark(self) -> None:
-        """Forgets the byte order mark at the beginning of the file."""
-        while not self.ended and len(self.held) < len(BOM):
-            self.more()
-        self.held = self.held.removeprefix(BOM)
 
 
 def _block(found: Cut, text: bytes, *, first_line: int) -> RawBlock:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.sources.csv_exact import Dialect, exact_records
+from pipeline.sources.text import BOM
 
 LF, CR = 10, 13
-BOM = codecs.BOM_UTF8
 Positions = npt.NDArray[np.int64]
 
 
@@ -99,11 +99,13 @@ def _borders(text: bytes, *, names: list[str], dialect: Dialect) -> dict[str, An
     position = np.flatnonzero(marks)
     mark = octets[position]
     is_end = mark == LF
+    quotes = None
     if quoted:
         is_quote = mark == quote[0]
+        quotes = position[is_quote]
         # Counting modulo 256 keeps the parity; where it is odd a quoted cell is open.
         is_open = (np.cumsum(is_quote, dtype=np.uint8) & 1).astype(np.bool_)
-        if _irregular(octets, position[is_quote], separator=separator[0], quote=quote[0]):
+        if _irregular(octets, quotes, separator=separator[0], quote=quote[0]):
             return None
         last = np.flatnonzero(is_end & ~is_open)
         lines = np.cumsum(is_end)[last]
@@ -112,7 +114,7 @@ def _borders(text: bytes, *, names: list[str], dialect: Dialect) -> dict[str, An
         last = np.flatnonzero(is_end)
         lines = np.arange(1, len(last) + 1)
         separators = np.diff(last, prepend=-1) - 1
-    if b"\r" in text and _lone_returns(octets, position[is_quote] if quoted else None):
+    if b"\r" in text and _lone_returns(octets, quotes):
         return None
     end = position[last] + 1
     start = np.concatenate([[0], end[:-1]])[: len(end)]
@@ -171,9 +173,7 @@ def _mark_undecodable(text: bytes, size: int, end: Positions, malformed: npt.NDA
             return
 
 
-def _cells(
-    text: bytes, borders: dict[str, Any], *, names: list[str], dialect: Dialect
-) -> pl.DataFrame | None:
+def _cells(text: bytes, borders: dict[str, Any], *, names: list[str], dialect: Dialect) -> pl.DataFrame | None:
     """The cells of the records, by polars; None when it does not see the same records."""
     malformed, start, end = borders["malformed"], borders["start"], borders["end"]
     schema = dict.fromkeys(names, pl.String)
@@ -206,7 +206,7 @@ def _cells(
         frame = frame.with_columns(pl.when(~pl.all().is_in(sorted(dialect.nulls))).then(pl.all()))
     if good == len(end):
         return frame
-    place = np.cumsum(~malformed) - 1
+    place = np.maximum(np.cumsum(~malformed) - 1, 0)
     row = pl.Series(place, dtype=pl.UInt32).set(pl.Series(malformed), None)
     return frame.select(pl.all().gather(row))
 
@@ -214,7 +214,7 @@ def _cells(
 def _spliced(text: bytes, start: Positions, end: Positions, size: int) -> bytes:
     """The bytes of these records, one behind the other."""
     steps = np.zeros(size + 1, dtype=np.int8)
-    np.add.at(steps, start, 1)
-    np.add.at(steps, end, -1)
+    steps[start] += 1
+    steps[end] -= 1
     kept = np.cumsum(steps[:-1], dtype=np.int8).astype(np.bool_)
     return np.frombuffer(text, dtype=np.uint8)[:size][kept].tobytes()

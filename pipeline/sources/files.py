@@ -4,6 +4,7 @@ import glob
 import os
 import re
 import stat
+from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path, PurePath
 
@@ -77,7 +78,7 @@ def is_ready(dataset: Dataset, day: date) -> bool:
     return ready is None or any(path.exists() for path in _matches(dataset, ready, day))
 
 
-def _in_path_order(files) -> list[RawFile]:  # noqa: ANN001
+def _in_path_order(files: Iterable[RawFile]) -> list[RawFile]:
     return sorted(files, key=lambda file: os.fsencode(file.path))
 
 
@@ -103,7 +104,9 @@ def _matches(dataset: Dataset, pattern: str, day: date | None) -> list[Path]:
     _refuse_unlistable(directory, pattern)
     # Only * and ? are ours; [ stays what it is, a letter of a name.
     escaped = pattern.replace("[", "[[]")
-    return [directory / match for match in set(glob.glob(escaped, root_dir=directory, recursive=True))]
+    # Path.glob would also find hidden files, such as half-written ones.
+    found = glob.glob(escaped, root_dir=directory, recursive=True)  # noqa: PTH207
+    return [directory / match for match in set(found)]
 
 
 def _refuse_unlistable(directory: Path, pattern: str) -> None:

@@ -4,21 +4,29 @@ Layout: `<root>/<asset>/day=YYYY-MM-DD/_manifest.json` names the data files besi
 exist for a reader. Every byte is written under the root.
 """
 
-from pipeline.store.content import ContentHash, row_hash_sum
-from pipeline.store.currency import Currency
-from pipeline.store.lake import Staged, Staging, Store
-from pipeline.store.manifest import DataFile, Manifest
-from pipeline.store.scan import read_files, scan
+from pipeline.store.content import ContentHash, file_sha256, row_hash_sum
+from pipeline.store.currency import RAW_PREFIX, Currency, previous
+from pipeline.store.lake import Staged, Staging, Store, safe_run, sync_folder
+from pipeline.store.manifest import DataFile, Manifest, Recipe
+from pipeline.store.scan import POLARS_DTYPES, manifest_schema, read_files, scan
 
 __all__ = [
+    "POLARS_DTYPES",
+    "RAW_PREFIX",
     "ContentHash",
     "Currency",
     "DataFile",
     "Manifest",
+    "Recipe",
     "Staged",
     "Staging",
     "Store",
+    "file_sha256",
+    "manifest_schema",
+    "previous",
     "read_files",
     "row_hash_sum",
+    "safe_run",
     "scan",
+    "sync_folder",
 ]

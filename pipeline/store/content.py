@@ -1,10 +1,12 @@
 """Content versions: hashes of values, whatever files and chunks they lie in."""
 
 import hashlib
-from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import polars as pl
+
+from pipeline.contracts import PipelineError
 
 MASK_128 = (1 << 128) - 1
 
@@ -28,7 +30,7 @@ class ContentHash:
             buffers = _canonical_buffers(series)
             hashes = self._columns.setdefault(series.name, [hashlib.sha256() for _ in buffers])
             for hasher, buffer in zip(hashes, buffers, strict=True):
-                hasher.update(buffer)
+                hasher.update(buffer.data)
 
     def hexdigest(self) -> str:
         """The content version of all rows so far."""
@@ -73,8 +75,8 @@ def row_hash_sum(frame: pl.DataFrame) -> int:
     for series in frame.iter_columns():
         for word in _words(series):
             for lane, seed in zip(lanes, seeds, strict=True):
-                lane ^= word
-                lane += seed
+                np.bitwise_xor(lane, word, out=lane)
+                np.add(lane, seed, out=lane)
                 _mix(lane)
     return ((_exact_sum(lanes[0]) << 64) + _exact_sum(lanes[1])) & MASK_128
 
@@ -108,6 +110,14 @@ def _exact_sum(lane: np.ndarray) -> int:
     return low + (int(np.sum(lane >> np.uint64(32), dtype=np.uint64)) << 32)
 
 
-def combined_version(parts: Sequence[str]) -> str:
-    """One version that stands for several, in order."""
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+def file_sha256(path: Path) -> str:
+    """The checksum of a file's bytes.
+
+    Raises:
+        PipelineError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise PipelineError(f"{path}: cannot be read ({error.strerror}); check that it is there and readable") from None

@@ -6,18 +6,22 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from pipeline.config import Dataset
 from pipeline.contracts import Column, PipelineError
-from pipeline.store.manifest import MANIFEST_NAME, DataFile, Manifest, read_manifest
+from pipeline.store.manifest import MANIFEST_NAME, DataFile, Manifest, Recipe, read_manifest
 
 IDENTITY_NAME = "_dataset.json"
 FAILED = "_failed"
+SCRATCH = "_scratch"
+ROW_GROUP_ROWS = 131_072  # fixed, so that sampled users are found through the statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,57 +32,68 @@ class Staged:
         manifest: What will be committed, still without proof.
         run: The run that wrote it.
         directory: Where its files lie.
-        prepare: Called after the proof and before the manifest is replaced (a vocabulary links its segment here).
         facts: What the stage learnt on the way and the UI shows; no part of the version.
     """
 
     manifest: Manifest
     run: str
     directory: Path
-    prepare: Callable[[Manifest], Manifest] | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Staging:
-    """Files of one day of one asset while they are written: never-used names, created exclusively."""
+    """Files of one day of one asset while they are written: never-used names, created exclusively.
+
+    As a context it removes what was written when an error leaves it.
+    """
 
     def __init__(self, *, asset: str, day: date, run: str, directory: Path) -> None:
         self.asset, self.day, self.run, self.directory = asset, day, run, directory
         self._next = 0
         self._files: list[DataFile] = []
+        self._paths: list[Path] = []
         directory.mkdir(parents=True, exist_ok=True)
 
-    def new_file(self) -> Path:
-        """Creates the next empty file `<run>-<n>.parquet`."""
-        while True:
-            path = self.directory / f"{self.run}-{self._next}.parquet"
-            self._next += 1
-            try:
-                path.open("xb").close()
-            except FileExistsError:
-                continue
-            return path
+    def __enter__(self) -> "Staging":
+        return self
 
-    def add(self, path: Path, *, rows: int, role: str | None) -> None:
-        """Declares a file to be complete; it is synced and its checksum taken."""
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        self._files.append(DataFile(path.name, rows, path.stat().st_size, digest, role))
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for path in self._paths:
+                path.unlink(missing_ok=True)
+
+    def write(self, frame: pl.DataFrame, *, role: str | None = None) -> DataFile:
+        """Writes the next file `<run>-<n>.parquet`, synced, and takes its checksum.
+
+        Raises:
+            PipelineError: The disk is full, or the file cannot be written.
+        """
+        try:
+            path = self._new_file()
+            frame.write_parquet(path, compression="zstd", compression_level=1, row_group_size=ROW_GROUP_ROWS)
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except (OSError, pl.exceptions.ComputeError) as error:
+            raise PipelineError(
+                f"{self.asset} of {self.day}: cannot write to {self.directory} ({error}); make room there or check its rights, "
+                "then run the day again: nothing of it was published"
+            ) from None
+        written = DataFile(path.name, frame.height, path.stat().st_size, digest, role)
+        self._files.append(written)
+        return written
 
     def finish(
         self,
         *,
         rows: int,
         columns: Sequence[Column],
-        config: Mapping[str, Any],
-        code: Mapping[str, int],
-        inputs: Mapping[str, str],
+        recipe: Recipe,
         content_version: str | Mapping[str, str],
         counts: Mapping[str, Any],
         facts: Mapping[str, Any],
+        raw_files: Sequence[Mapping[str, Any]] = (),
         size: int | None = None,
-        prepare: Callable[[Manifest], Manifest] | None = None,
     ) -> Staged:
         """The staged version, ready to be proven."""
         manifest = Manifest(
@@ -87,14 +102,26 @@ class Staging:
             rows=rows,
             files=tuple(self._files),
             columns=[column.described() for column in columns],
-            config=config,
-            code=code,
-            inputs=inputs,
+            config=recipe.config,
+            code=recipe.code,
+            inputs=recipe.inputs,
             content_version=content_version,
             counts=counts,
             size=size,
+            raw_files=raw_files,
         )
-        return Staged(manifest, self.run, self.directory, prepare, facts)
+        return Staged(manifest, self.run, self.directory, facts)
+
+    def _new_file(self) -> Path:
+        while True:
+            path = self.directory / f"{self.run}-{self._next}.parquet"
+            self._next += 1
+            try:
+                path.open("xb").close()
+            except FileExistsError:
+                continue
+            self._paths.append(path)
+            return path
 
 
 class Store:
@@ -148,24 +175,24 @@ class Store:
 
     def stage(self, asset: str, day: date, *, run: str) -> Staging:
         """Opens a day for writing; nothing of it is visible before the commit."""
-        safe_run = re.sub(r"[^A-Za-z0-9]", "", run)[:12] or "run"
-        return Staging(asset=asset, day=day, run=safe_run, directory=self.directory(asset, day))
+        return Staging(asset=asset, day=day, run=safe_run(run), directory=self.directory(asset, day))
 
     def commit(self, staged: Staged, *, proof: Mapping[str, Any]) -> Manifest:
         """Replaces the manifest in one atomic step. Called by `checks.publish` alone."""
-        manifest = staged.manifest
-        if staged.prepare is not None:
-            manifest = staged.prepare(manifest)
-        manifest = replace(manifest, proof=proof)
+        manifest = replace(staged.manifest, proof=proof)
         temporary = staged.directory / f"{MANIFEST_NAME}.{staged.run}-{secrets.token_hex(4)}.tmp"
         write_synced(temporary, json.dumps(manifest.to_json(), indent=1).encode())
         temporary.replace(staged.directory / MANIFEST_NAME)
         sync_folder(staged.directory)
         return manifest
 
+    def scratch_directory(self, run: str, asset: str, day: date) -> Path:
+        """A folder of one run for what does not fit into memory; the stage removes it."""
+        return self.root / SCRATCH / f"{safe_run(run)}-{asset}-{day.isoformat()}"
+
     def failed_directory(self, run: str, asset: str, day: date) -> Path:
         """Where the files of a refused version go."""
-        return self.root / FAILED / run / asset / f"day={day.isoformat()}"
+        return self.root / FAILED / safe_run(run) / asset / f"day={day.isoformat()}"
 
     def move_aside(self, staged: Staged) -> Path:
         """Moves the files of a refused version to `_failed/<run>/` and says where."""
@@ -188,6 +215,11 @@ class Store:
                 path.unlink(missing_ok=True)
                 swept.append(path.name)
         return sorted(swept)
+
+
+def safe_run(run: str) -> str:
+    """The name of a run as it stands in file names: letters and digits, so that it cannot leave its folder."""
+    return re.sub(r"[^A-Za-z0-9]", "", run)[:32] or "run"
 
 
 def write_synced(path: Path, content: bytes) -> None:
@@ -222,7 +254,7 @@ def _identity(dataset: Dataset) -> dict[str, Any]:
 def _compare_identity(former: dict[str, Any], present: dict[str, Any], path: Path) -> bool:
     """Whether the stored identity has to be replaced (actions were appended); refuses every other difference."""
     for key, now in present.items():
-        before = former.get(key)
+        before: Any = former.get(key)
         appended = key == "actions" and now[: len(before)] == before
         if before != now and not appended:
             rule = "actions may only be appended" if key == "actions" else "take another [store] root"

@@ -43,6 +43,29 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a day is made of; the same recipe gives the same values.
+
+    Attributes:
+        config: The settings that can change a value.
+        code: Name of a stage, source format or feature -> its version.
+        inputs: Asset or raw file -> version, named as in a manifest.
+    """
+
+    config: Mapping[str, Any]
+    code: Mapping[str, int]
+    inputs: Mapping[str, str]
+
+    def matches(self, manifest: "Manifest") -> bool:
+        """Whether a published day was made of the same things."""
+        return (
+            dict(self.config) == dict(manifest.config)
+            and dict(self.code) == dict(manifest.code)
+            and dict(self.inputs) == dict(manifest.inputs)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A day of an asset, as published.
 
@@ -59,6 +82,7 @@ class Manifest:
         counts: Further figures of the day.
         proof: Run, time and figures of the proof that let the day out; empty while it is staged.
         size: In a vocabulary, the length of its log after this day.
+        raw_files: In `events` and `rejected_events`: path, bytes, mtime_ns, sha256 and rows of every raw file.
     """
 
     asset: str
@@ -73,6 +97,7 @@ class Manifest:
     counts: Mapping[str, Any] = field(default_factory=dict)
     proof: Mapping[str, Any] = field(default_factory=dict)
     size: int | None = None
+    raw_files: Sequence[Mapping[str, Any]] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as it stands on disk."""
@@ -90,7 +115,11 @@ class Manifest:
             "counts": dict(self.counts),
             "proof": dict(self.proof),
         }
-        return entry if self.size is None else entry | {"size": self.size}
+        if self.size is not None:
+            entry["size"] = self.size
+        if self.raw_files:
+            entry["raw_files"] = [dict(file) for file in self.raw_files]
+        return entry
 
     def version(self, role: str | None = None) -> str:
         """The content version, of one role where there are several."""
@@ -134,4 +163,5 @@ def read_manifest(path: Path) -> Manifest | None:
         counts=entry.get("counts", {}),
         proof=entry["proof"],
         size=entry.get("size"),
+        raw_files=entry.get("raw_files", ()),
     )

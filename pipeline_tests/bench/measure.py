@@ -151,7 +151,11 @@ def _read(folder: Path, first_rows: int | None) -> pl.DataFrame:
     frame = frame.select(CORE_COLUMNS)
     if first_rows is not None:
         frame = frame.filter(pl.col("row_id") < first_rows)
-    return frame.sort("row_id")
+    frame = frame.sort("row_id")
+    twice = frame["row_id"].diff().eq(0).arg_max() if len(frame) else None
+    if twice and frame["row_id"][twice] == frame["row_id"][twice - 1]:
+        raise OutputsDifferError(f"{folder}: row_id {frame['row_id'][twice]} occurs twice")
+    return frame
 
 
 def _bits(column: pl.Series) -> np.ndarray:

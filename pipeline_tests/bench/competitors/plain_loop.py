@@ -1,7 +1,7 @@
 """The fastest plain Python that we could write: dicts and lists, no arithmetic on whole columns.
 
 Arrow reads the file and polars writes it; in between every event passes through Python dicts. The look-ups run through
-`map`, which takes a third of the time of the same look-ups in the body of the loop.
+`map`: with all of them in the body of one loop the whole takes about 1.3 times as long.
 """
 
 from array import array
@@ -31,8 +31,7 @@ def convert(raw: Path, out: Path) -> dict[str, int]:
     item_index = array("i", map(_indices(items).__getitem__, items))
     names, codes = actions.dictionary.to_pylist(), actions.indices.to_numpy().tolist()
     one_hot = {
-        f"action_{action}": bytes(map([int(name == action) for name in names].__getitem__, codes))
-        for action in ACTIONS
+        f"action_{action}": bytes(map([int(name == action) for name in names].__getitem__, codes)) for action in ACTIONS
     }
 
     time_diff, is_first = array("f", bytes(4 * rows)), bytearray(rows)

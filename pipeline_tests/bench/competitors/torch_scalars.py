@@ -28,9 +28,7 @@ def convert(raw: Path, out: Path) -> dict[str, float]:
     events = pl.read_parquet(raw)
     if not events["timestamp"].is_sorted():
         raise ValueError(f"{raw}: the loop needs a log in time order")
-    users, items, times_ms = (
-        torch.from_numpy(np.array(events[name])) for name in ("user_id", "item_id", "timestamp")
-    )
+    users, items, times_ms = (torch.from_numpy(np.array(events[name])) for name in ("user_id", "item_id", "timestamp"))
     actions = events["action"].head(SLICE).to_list()
     user_index, item_index = _indices(users), _indices(items)
     prepared_s = time.perf_counter() - started

@@ -1,0 +1,54 @@
+"""Text of a file as UTF-8, held from the first record that is not yet dealt with."""
+
+import codecs
+
+from pipeline.sources.stream import Readable
+
+BOM = codecs.BOM_UTF8
+UNDECODABLE = "pipeline-undecodable"
+
+
+def _mark(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "\udcff", error.end
+
+
+# A lone surrogate becomes bytes that are no UTF-8, and these make their record malformed.
+codecs.register_error(UNDECODABLE, _mark)
+
+
+class HeldText:
+    """The text of a file as UTF-8 bytes, held piece by piece from the first record not yet dealt with."""
+
+    def __init__(self, stream: Readable, *, encoding: str, block_bytes: int) -> None:
+        self._stream = stream
+        self._block_bytes = block_bytes
+        name = codecs.lookup(encoding).name
+        plain = name in ("utf-8", "utf-8-sig")
+        self._decoder = None if plain else codecs.getincrementaldecoder(name)(errors=UNDECODABLE)
+        self.held = b""
+        self.ended = False
+        self.newline_added = False
+
+    def more(self) -> None:
+        """Reads about a block more; at the end of the file the last line gets a newline if it has none."""
+        # An open quoted record is looked at again each time: doubling keeps that linear in its length.
+        raw = self._stream.read(max(self._block_bytes, len(self.held)))
+        self.ended = not raw
+        if self._decoder is not None:
+            raw = self._decoder.decode(raw, self.ended).encode("utf-8", "surrogatepass")
+        self.held += raw
+        if self.ended and self.held and not self.held.endswith(b"\n"):
+            self.held += b"\n"
+            self.newline_added = True
+
+    def drop(self, size: int) -> None:
+        """Forgets what is dealt with."""
+        self.held = self.held[size:]
+
+    def drop_mark(self) -> None:
+        """Forgets the byte order mark at the beginning of the file."""
+        while not self.ended and len(self.held) < len(BOM):
+            self.more()
+        self.held = self.held.removeprefix(BOM)

@@ -1,0 +1,164 @@
+import hashlib
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipeline.contracts import PipelineError
+from pipeline_tests.raw_files import read
+
+SIZES = (1, 7, 64, 1 << 20)
+on_disk = settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.mark.parametrize("block_bytes", SIZES)
+def test_cells_are_exact_texts(tmp_path: Path, block_bytes: int) -> None:
+    content = (
+        b'{"user": 9007199254740993, "item": "A", "price": 1.10}\n'
+        b"\n"
+        b'{"item": true, "user": "9", "tags": {"a": [1.50, "x", null]}}\r\n'
+        b'{"user": null, "price": 1E5, "item": ""}\n'
+    )
+    found = read(tmp_path, "log.ndjson", content, block_bytes=block_bytes)
+    assert found.frame.to_dict(as_series=False) == {
+        "user": ["9007199254740993", "9", None],
+        "item": ["A", "true", ""],
+        "price": ["1.10", None, "1E5"],
+        "tags": [None, '{"a":[1.50,"x",null]}', None],
+    }
+    assert set(found.frame.dtypes) == {pl.String}
+    assert found.lines == [1, 3, 4]
+    assert found.raw[1] == '{"item": true, "user": "9", "tags": {"a": [1.50, "x", null]}}'
+    assert found.checksum == hashlib.sha256(content).hexdigest()
+    assert found.warnings == {}
+
+
+@pytest.mark.parametrize("block_bytes", SIZES)
+def test_columns_of_sql_are_typed_by_the_whole_file(tmp_path: Path, block_bytes: int) -> None:
+    content = (
+        b'{"whole": 1, "number": 1, "flag": true, "mixed": 1, "long": 9007199254740993, "huge": 9223372036854775808}\n'
+        b'{"whole": 9223372036854775807, "number": 1.5, "flag": null, "mixed": "x", "long": 0.5, "huge": 1}\n'
+        b"{}\n"
+        b"not json\n"
+    )
+    expression = "CASE WHEN whole > number AND flag AND mixed = long AND huge = 'x' AND whole > 0 THEN 'a' END"
+    found = read(tmp_path, "log.jsonl", content, block_bytes=block_bytes, columns={"action": {"sql": expression}})
+    assert found.frame.to_dict(as_series=False) == {
+        "whole": [1, 9223372036854775807, None, None],
+        "number": [1.0, 1.5, None, None],
+        "flag": [True, None, None, None],
+        "mixed": ["1", "x", None, None],
+        "long": ["9007199254740993", "0.5", None, None],
+        "huge": ["9223372036854775808", "1", None, None],
+    }
+    assert found.frame.dtypes[:3] == [pl.Int64, pl.Float64, pl.Boolean]
+    assert found.malformed == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[1]",
+        b"1",
+        b"null",
+        b'{"a": NaN}',
+        b'{"a": -Infinity}',
+        b'{"a": 1',
+        b'{"a": 1} x',
+        b'{"a": 01}',
+        b"{'a': 1}",
+        b'{"a": "\xff"}',
+        b'{"a": "\\ud800"}',
+        b'{"\\uDFFF": 1}',
+        b"\xef\xbb\xbf{}",
+        b"\x0c",
+        b'{"a": "\t"}',
+        b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    ],
+)
+def test_malformed_lines(tmp_path: Path, line: bytes) -> None:
+    content = b'{"a": "1"}\n' + line + b'\n{"a": "2"}\n'
+    for block_bytes in (1 << 4, 1 << 20):
+        found = read(tmp_path, "log.ndjson", content, block_bytes=block_bytes)
+        assert found.rows == [("1",), (None,), ("2",)]
+        assert found.malformed == [False, True, False]
+        assert found.lines == [1, 2, 3]
+        assert found.raw[1] == line.decode("utf-8", "replace")
+
+
+def test_surrogate_pairs_and_double_keys(tmp_path: Path) -> None:
+    found = read(tmp_path, "log.ndjson", b'{"a": "\\ud83d\\ude00", "b": 1, "b": 2}\n')
+    assert found.rows == [("\U0001f600", "2")]
+
+
+def test_byte_order_mark_and_last_line(tmp_path: Path) -> None:
+    found = read(tmp_path, "log.ndjson", b'\xef\xbb\xbf{"a": 1}\n{"a": 2}', block_bytes=1)
+    assert found.rows == [("1",), ("2",)]
+    assert found.warnings == {"last_record_without_newline": 1}
+    cut = read(tmp_path, "log.ndjson", b'{"a": 1}\n{"a": 2', block_bytes=1)
+    assert cut.rows == [("1",), (None,)]
+    assert cut.warnings == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b" \r\n\n", b"\xef\xbb\xbf"])
+def test_empty_files_have_no_rows(tmp_path: Path, content: bytes) -> None:
+    found = read(tmp_path, "log.ndjson", content)
+    assert found.rows == []
+    assert found.blocks == 1
+
+
+def test_objects_without_keys_are_rows(tmp_path: Path) -> None:
+    found = read(tmp_path, "log.ndjson", b"{}\nx\n{}\n")
+    assert found.frame.shape == (3, 0)
+    assert found.malformed == [False, True, False]
+
+
+def test_a_broken_expression_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="column 'action': sql cannot be read"):
+        read(tmp_path, "log.ndjson", b"{}\n", columns={"action": {"sql": "CASE WHEN ("}})
+
+
+def test_a_cut_file_never_gives_a_wrong_value(tmp_path: Path) -> None:
+    content = b'{"a": 12, "b": "x"}\n{"a": 345.75, "b": "\xc3\xa9"}\n{"a": -6789, "b": null}\n'
+    whole = read(tmp_path, "log.ndjson", content).rows
+    for cut in range(len(content) - 40, len(content)):
+        found = read(tmp_path, "log.ndjson", content[:cut], block_bytes=5)
+        accepted = [row for row, flag in zip(found.rows, found.malformed, strict=True) if not flag]
+        assert accepted == whole[: len(accepted)]
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@on_disk
+@given(
+    records=st.lists(st.dictionaries(st.sampled_from("abc"), values, max_size=3), max_size=8),
+    block_bytes=st.integers(1, 64),
+    escaped=st.booleans(),
+)
+def test_what_python_writes_is_read(tmp_path: Path, records, block_bytes: int, escaped: bool) -> None:
+    content = "".join(json.dumps(record, ensure_ascii=escaped) + "\n" for record in records).encode()
+    small = read(tmp_path, "log.ndjson", content, block_bytes=block_bytes)
+    large = read(tmp_path, "log.ndjson", content)
+
+    def text(value: object) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+    keys = list(dict.fromkeys(key for record in records for key in record))
+    assert large.frame.columns == keys
+    assert large.rows == [tuple(text(record.get(key)) for key in keys) for record in records]
+    assert small.frame.equals(large.frame)
+    assert (small.lines, small.raw) == (large.lines, large.raw)

@@ -1,0 +1,72 @@
+import hashlib
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.contracts import PipelineError
+from pipeline.sources import find_files, read_blocks
+from pipeline_tests.raw_files import dataset, read_file
+
+TABLE = pl.DataFrame(
+    {
+        "user": [2**63 - 1, None, -1] * 7,
+        "item": ["a", "", None] * 7,
+        "time": [datetime(2020, 1, 1, tzinfo=UTC), None, datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=UTC)] * 7,
+        "price": [0.1, float("inf"), None] * 7,
+        "flag": [True, False, None] * 7,
+        "tags": [["x"], [], None] * 7,
+    },
+    schema_overrides={"time": pl.Datetime("ns", "UTC"), "flag": pl.Boolean},
+)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 300, 1 << 20])
+@pytest.mark.parametrize("row_group_size", [4, 21])
+def test_own_columns_and_types(tmp_path: Path, block_bytes: int, row_group_size: int) -> None:
+    TABLE.write_parquet(tmp_path / "log.parquet", row_group_size=row_group_size)
+    declared = dataset(tmp_path, "log.parquet")
+    (file,) = find_files(declared, None)
+    found = read_file(file, declared, block_bytes)
+    assert found.frame.schema == TABLE.schema
+    assert found.frame.equals(TABLE)
+    assert found.lines == [None] * 21
+    assert found.malformed == [False] * 21
+    assert json.loads(found.raw[1]) == {
+        "user": None, "item": "", "time": None, "price": float("inf"), "flag": False, "tags": [],
+    }  # fmt: skip
+    assert json.loads(found.raw[2])["time"] == "2020-01-02 03:04:05.000006+00:00"
+    assert found.checksum == hashlib.sha256((tmp_path / "log.parquet").read_bytes()).hexdigest()
+    assert found.warnings == {}
+    assert found.blocks == {1: 21, 300: 7, 1 << 20: 1}[block_bytes]
+
+
+def test_zero_rows_still_have_columns(tmp_path: Path) -> None:
+    TABLE.clear().write_parquet(tmp_path / "log.pq")
+    declared = dataset(tmp_path, "log.pq")
+    found = read_file(find_files(declared, None)[0], declared, 1 << 20)
+    assert found.frame.schema == TABLE.schema
+    assert found.rows == []
+
+
+def test_a_folder_named_like_a_partition_adds_no_column(tmp_path: Path) -> None:
+    (tmp_path / "day=2020-01-01").mkdir()
+    TABLE.write_parquet(tmp_path / "day=2020-01-01" / "log[1].parquet")
+    declared = dataset(tmp_path, "day=*/log[1].parquet")
+    found = read_file(find_files(declared, None)[0], declared, 1 << 20)
+    assert found.frame.columns == TABLE.columns
+
+
+def test_cut_and_corrupt_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    TABLE.write_parquet(path)
+    whole = path.read_bytes()
+    cuts = [whole[:size] for size in (0, 1, 4, 8, len(whole) // 2, *range(len(whole) - 40, len(whole)))]
+    overwritten = whole[:4] + b"\xff" * (len(whole) // 2) + whole[4 + len(whole) // 2 :]
+    declared = dataset(tmp_path, "log.parquet")
+    for content in (*cuts, b"a,b\n1,2\n", overwritten):
+        path.write_bytes(content)
+        with pytest.raises(PipelineError, match=r"^log\.parquet: not a complete Parquet file \("):
+            list(read_blocks(find_files(declared, None)[0], declared, block_bytes=1 << 20))
