@@ -346,6 +346,12 @@ class Dataset(Settings):
         """The last day there is: `end`, or yesterday (UTC) when no end is declared."""
         return self.partitions.end or datetime.now(UTC).date() - timedelta(days=1)
 
+    def how_to_make(self, asset: str, first: date, last: date) -> str:
+        """The end of a sentence: the command that makes days of an asset."""
+        key = f"{self.dagster.key_prefix}/{asset}" if self.dagster.key_prefix else asset
+        days = f"--partition {first}" if first == last else f"--partition-range {first}...{last}"
+        return f"run: dagster asset materialize -m pipeline.definitions --select '{key}' {days}"
+
     def has_day(self, day: date) -> bool:
         """Whether a day lies within start..end."""
         return self.partitions.start <= day <= self.last_day()

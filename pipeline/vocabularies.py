@@ -21,12 +21,12 @@ from pipeline.contracts import Column, PipelineError
 from pipeline.store import (
     POLARS_DTYPES,
     ContentHash,
-    Manifest,
     Recipe,
     Staged,
     Store,
     manifest_schema,
     read_files,
+    require_current,
     safe_run,
     sync_folder,
 )
@@ -83,8 +83,8 @@ class Vocabulary:
         if self._table is not None and not ids.null_count():
             low, table = self._table
             values = ids.to_numpy()
-            if ids.len() and (int(ids.min()) < low or int(ids.max()) >= low + len(table)):  # type: ignore[arg-type]
-                inside = (values >= low) & (values < low + len(table))
+            inside = (values >= low) & (values < low + len(table))
+            if not inside.all():
                 found = np.full(len(values), UNKNOWN, dtype=np.int32)
                 found[inside] = table[values[inside] - low]
                 return pl.Series("index", found)
@@ -99,7 +99,7 @@ class Vocabulary:
         Raises:
             PipelineError: An index that was never given.
         """
-        low, high = indices.min(), indices.max()
+        low, high = (indices.min(), indices.max())
         if low is not None and (int(low) < PADDING or int(high) >= self.ids.len() + FIRST_KNOWN):  # type: ignore[arg-type]
             raise PipelineError(
                 f"found index {low if int(low) < 0 else high}, expected 0..{self.ids.len() + FIRST_KNOWN - 1}"
@@ -201,7 +201,7 @@ def vocabulary_recipe(*, vocabulary: str, day: date, dataset: Dataset, store: St
     return Recipe(
         config={"mode": dataset.vocabulary.mode, "id": id_column(vocabulary, dataset).dtype},
         code={"vocabularies": VERSION},
-        inputs={"events": _events(store, day).version()},
+        inputs={"events": require_current(store, "events", day, dataset).version()},
     )
 
 
@@ -223,7 +223,7 @@ def make_vocabulary(
     Raises:
         PipelineError: `events` are missing, or the vocabulary is frozen and empty.
     """
-    events = _events(store, day)
+    events = require_current(store, "events", day, dataset)
     column = ID_COLUMNS[vocabulary]
     rows = read_files(store.directory("events", day), events.files, manifest_schema(events))
     ids = rows.select(pl.col(column).drop_nulls().unique()).collect().to_series().sort()
@@ -235,7 +235,7 @@ def make_vocabulary(
             '[vocabulary] mode = "append", or copy the segments of a store that has it'
         )
     new = ids.head(0) if frozen else ids.filter(known.index_of(ids) == UNKNOWN)
-    segment = _write_segment(new, known, vocabulary, day, dataset, store, run)
+    segment = _write_segment(new, known, vocabulary, day, store, run)
     grown = Vocabulary(pl.concat([known.ids, new.alias("id")]), known.segments)
     content = ContentHash()
     content.update(pl.DataFrame({"id": ids, "index": grown.index_of(ids)}))
@@ -253,7 +253,7 @@ def make_vocabulary(
 
 
 def _write_segment(
-    new: pl.Series, known: Vocabulary, vocabulary: str, day: date, dataset: Dataset, store: Store, run: str
+    new: pl.Series, known: Vocabulary, vocabulary: str, day: date, store: Store, run: str
 ) -> Segment | None:
     if new.is_empty():
         return None
@@ -275,13 +275,6 @@ def _write_segment(
     with path.open("rb") as file:
         os.fsync(file.fileno())
     return Segment(path, known.segments, first, new.len())
-
-
-def _events(store: Store, day: date) -> Manifest:
-    manifest = store.manifest("events", day)
-    if manifest is None:
-        raise PipelineError(f"events of {day} are missing; make them first")
-    return manifest
 
 
 def ids_of(root: str | Path, vocabulary: str, indices: Sequence[int] | pl.Series, dataset: Dataset) -> pl.Series:

@@ -189,7 +189,7 @@ def _block(
             cells = values if dtype == pl.Boolean else [_text(value) for value in values]
         columns.append(pl.Series(name, cells, dtype=dtype))
     return text_block(
-        frame=pl.DataFrame(columns, height=len(records)),
+        frame=pl.DataFrame(columns or None, height=len(records)),
         line=pl.Series("line", [number for number, _, _ in lines], dtype=pl.Int64),
         malformed=pl.Series("malformed", [record is None for record in records], dtype=pl.Boolean),
         text=text,

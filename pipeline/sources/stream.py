@@ -4,6 +4,8 @@ import bz2
 import gzip
 import hashlib
 import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePath
 from typing import Protocol
 
@@ -51,12 +53,21 @@ class ByteStream:
         except OSError as error:
             raise unreadable(file, error) from None
         self._unpacked = self._open()
+        self._ahead = ThreadPoolExecutor(max_workers=1)
 
     def __enter__(self) -> "ByteStream":
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ahead.shutdown(cancel_futures=True)
         self._stored.close()
+
+    def pieces(self, size: int) -> Iterator[bytes]:
+        """All unpacked bytes, about `size` at a time; the next ones are read and unpacked in a thread meanwhile."""
+        piece = self._ahead.submit(self.read, size)
+        while found := piece.result():
+            piece = self._ahead.submit(self.read, size)
+            yield found
 
     def read(self, size: int, /) -> bytes:
         """Up to `size` unpacked bytes; b"" at the end."""

@@ -2,7 +2,7 @@
 
 import codecs
 
-from pipeline.sources.stream import Readable
+from pipeline.sources.stream import ByteStream
 
 BOM = codecs.BOM_UTF8
 UNDECODABLE = "pipeline-undecodable"
@@ -21,8 +21,8 @@ codecs.register_error(UNDECODABLE, _mark)
 class HeldText:
     """The text of a file as UTF-8 bytes, held piece by piece from the first record not yet dealt with."""
 
-    def __init__(self, stream: Readable, *, encoding: str, block_bytes: int) -> None:
-        self._stream = stream
+    def __init__(self, stream: ByteStream, *, encoding: str, block_bytes: int) -> None:
+        self._pieces = stream.pieces(block_bytes)
         self._block_bytes = block_bytes
         name = codecs.lookup(encoding).name
         plain = name in ("utf-8", "utf-8-sig")
@@ -34,11 +34,14 @@ class HeldText:
     def more(self) -> None:
         """Reads about a block more; at the end of the file the last line gets a newline if it has none."""
         # An open quoted record is looked at again each time: doubling keeps that linear in its length.
-        raw = self._stream.read(max(self._block_bytes, len(self.held)))
-        self.ended = not raw
-        if self._decoder is not None:
-            raw = self._decoder.decode(raw, self.ended).encode("utf-8", "surrogatepass")
-        self.held += raw
+        wanted = max(self._block_bytes, len(self.held))
+        found = [self.held]
+        while wanted > 0 and not self.ended:
+            piece = next(self._pieces, b"")
+            self.ended = not piece
+            wanted -= len(piece)
+            found.append(self._as_utf8(piece))
+        self.held = b"".join(found)
         if self.ended and self.held and not self.held.endswith(b"\n"):
             self.held += b"\n"
             self.newline_added = True
@@ -52,3 +55,8 @@ class HeldText:
         while not self.ended and len(self.held) < len(BOM):
             self.more()
         self.held = self.held.removeprefix(BOM)
+
+    def _as_utf8(self, piece: bytes) -> bytes:
+        if self._decoder is None:
+            return piece
+        return self._decoder.decode(piece, self.ended).encode("utf-8", "surrogatepass")

@@ -5,7 +5,7 @@ exist for a reader. Every byte is written under the root.
 """
 
 from pipeline.store.content import ContentHash, file_sha256, row_hash_sum
-from pipeline.store.currency import RAW_PREFIX, Currency, previous
+from pipeline.store.currency import RAW_PREFIX, Currency, previous, require_current
 from pipeline.store.lake import Staged, Staging, Store, safe_run, sync_folder
 from pipeline.store.manifest import DataFile, Manifest, Recipe
 from pipeline.store.scan import POLARS_DTYPES, manifest_schema, read_files, scan
@@ -25,6 +25,7 @@ __all__ = [
     "manifest_schema",
     "previous",
     "read_files",
+    "require_current",
     "row_hash_sum",
     "safe_run",
     "scan",

@@ -2,6 +2,8 @@
 
 from datetime import date, timedelta
 
+from pipeline.config import Dataset
+from pipeline.contracts import PipelineError
 from pipeline.store.lake import Store
 from pipeline.store.manifest import Manifest
 
@@ -26,6 +28,11 @@ class Currency:
         self._store = store
         self._manifests: dict[tuple[str, date], Manifest | None] = {}
         self._problems: dict[tuple[str, date], str | None] = {}
+        self._causes: dict[tuple[str, date], tuple[str, date]] = {}
+
+    def cause(self, asset: str, day: date) -> tuple[str, date]:
+        """For a day with a problem: the asset and day that have to be made (again) first."""
+        return self._causes[asset, day]
 
     def problem(self, asset: str, day: date) -> str | None:
         """Why a day is not current, as half a sentence; None when it is."""
@@ -57,17 +64,34 @@ class Currency:
         asset, day = node
         manifest = self._manifest(node)
         if manifest is None:
+            self._causes[node] = node
             return f"{asset} of {day} is missing"
         for name, version in manifest.inputs.items():
             if name.startswith(RAW_PREFIX):
                 continue
             input_asset, role, input_day = parse_input(name, day)
             used = self._manifest((input_asset, input_day))
-            if used is not None and used.version(role) != version:
-                return f"{input_asset} of {input_day} was made again since {asset} of {day}"
             if problem := self._problems[input_asset, input_day]:
+                self._causes[node] = self._causes[input_asset, input_day]
                 return problem
+            if used is not None and used.version(role) != version:
+                self._causes[node] = node
+                return f"{asset} of {day} was made before {input_asset} of {input_day} was made again"
         return None
+
+
+def require_current(store: Store, asset: str, day: date, dataset: Dataset) -> Manifest:
+    """The published version of an input.
+
+    Raises:
+        PipelineError: It is missing, or not current; the sentence holds the command that makes it.
+    """
+    currency = Currency(store)
+    problem = currency.problem(asset, day)
+    manifest = store.manifest(asset, day)
+    if problem is not None or manifest is None:
+        raise PipelineError(f"{problem}; {dataset.how_to_make(*currency.cause(asset, day), day)}")
+    return manifest
 
 
 def previous(day: date) -> date:
