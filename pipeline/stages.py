@@ -15,8 +15,8 @@ from pipeline.contracts import Feature, PipelineError
 from pipeline.events import events_recipe, make_events
 from pipeline.outputs import features_recipe, make_features
 from pipeline.state import make_user_state, state_recipe
-from pipeline.store import Currency, Manifest, Recipe, Store
-from pipeline.vocabularies import make_vocabulary, vocabulary_recipe
+from pipeline.store import Currency, Manifest, Recipe, Staged, Store, previous
+from pipeline.vocabularies import Segment, make_vocabulary, vocabulary_recipe
 
 if TYPE_CHECKING:
     import torch
@@ -124,35 +124,21 @@ def _unchanged(asset: str, former: Manifest, work: Work) -> bool:
 
 
 def _make_and_publish(asset: str, day: date, work: Work) -> Outcome:
-    common = {"dataset": work.dataset, "store": work.store, "run": work.run}
-    proving = {"dataset": work.dataset, "features": work.features, "store": work.store}
-    began = time.perf_counter()
-    if asset == "events":
-        staged, aside = make_events(day=day, report=work.report, **common)
+    while True:
+        began = time.perf_counter()
+        staged, companion, segment = _make(asset, day, work)
         made = time.perf_counter()
-        published = publish(staged, companion=aside, **proving)
-    elif asset == "user_state":
-        staged = make_user_state(day=day, features=work.features, report=work.report, **common)
-        made = time.perf_counter()
-        published = publish(staged, **proving)
-    elif asset == "features":
-        staged = make_features(
-            day=day,
+        published = publish(
+            staged,
+            companion=companion,
+            segment=segment,
+            dataset=work.dataset,
             features=work.features,
-            device=work.device,
-            chunk_rows=work.chunk_rows,
-            report=work.report,
-            **common,
+            store=work.store,
         )
-        made = time.perf_counter()
-        published = publish(staged, **proving)
-    else:
-        published = None
-        while published is None:  # another run appended first: number the ids again
-            staged, segment = make_vocabulary(vocabulary=asset, day=day, **common)
-            made = time.perf_counter()
-            published = publish(staged, segment=segment, **proving)
-    assert published is not None
+        if published is not None:
+            break
+        work.report(f"{asset} {day}: another run added to the vocabulary first; numbering the new ids again")
     return Outcome(
         asset,
         day,
@@ -166,12 +152,37 @@ def _make_and_publish(asset: str, day: date, work: Work) -> Outcome:
     )
 
 
+def _make(asset: str, day: date, work: Work) -> tuple[Staged, Staged | None, Segment | None]:
+    """The staged day, with `rejected_events` beside `events` and the segment that a vocabulary adds."""
+    dataset, store, run, report = work.dataset, work.store, work.run, work.report
+    if asset == "events":
+        staged, companion = make_events(day=day, dataset=dataset, store=store, run=run, report=report)
+        return staged, companion, None
+    if asset == "user_state":
+        staged = make_user_state(
+            day=day, dataset=dataset, features=work.features, store=store, run=run, report=report
+        )
+        return staged, None, None
+    if asset == "features":
+        staged = make_features(
+            day=day,
+            dataset=dataset,
+            features=work.features,
+            store=store,
+            run=run,
+            device=work.device,
+            chunk_rows=work.chunk_rows,
+            report=report,
+        )
+        return staged, None, None
+    staged, segment = make_vocabulary(vocabulary=asset, day=day, dataset=dataset, store=store, run=run)
+    return staged, None, segment
+
+
 def _require_chain(asset: str, day: date, work: Work) -> None:
     """A vocabulary day needs the day before, so that a first build numbers ids in day order."""
     if not asset.endswith("_vocabulary") or day == work.dataset.partitions.start:
         return
-    from pipeline.store import previous
-
     if work.store.manifest(asset, previous(day)) is None:
         raise PipelineError(
             f"{asset} of {previous(day)} is missing, and {day} builds on it; "

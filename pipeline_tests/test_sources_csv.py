@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.contracts import PipelineError
 from pipeline.sources import csv_scan
+from pipeline.sources.csv_exact import Dialect, exact_records
 from pipeline_tests.raw_files import read
 
 SIZES = (1, 2, 3, 5, 8, 13, 64, 1 << 20)
@@ -257,6 +258,24 @@ def test_any_text_gives_the_records_of_the_reference(tmp_path: Path, content: st
         )
 
 
+@settings(max_examples=300, deadline=None)
+@given(content=st.lists(st.sampled_from([b"a", b",", b'"', b"\n", b"\r", b"\xff", b"\xef\xbb\xbf", b"\xc3\xa9"])))
+def test_both_ways_agree_on_any_bytes(content: list[bytes]) -> None:
+    text = b"".join(content)
+    dialect = Dialect(separator=",", quote='"', nulls=frozenset(["", "a"]))
+    fast = csv_scan.cut(text, names=["p", "q"], dialect=dialect)
+    records = list(exact_records(text, dialect))
+    good = [record.fields is not None and len(record.fields) == 2 for record in records]
+    assert fast.borders.malformed.tolist() == [not fits for fits in good]
+    assert fast.borders.start.tolist() == [record.start for record in records]
+    assert fast.borders.end.tolist() == [record.end for record in records]
+    assert fast.borders.line.tolist() == [record.line for record in records]
+    assert fast.frame.rows() == [
+        tuple(cell if cell not in ("", "a") else None for cell in record.fields) if fits else (None, None)
+        for record, fits in zip(records, good, strict=True)
+    ]
+
+
 @on_disk
 @given(
     rows=st.lists(
@@ -309,13 +328,21 @@ def test_large_blocks_of_quoted_newlines(tmp_path: Path) -> None:
     assert found.frame["b"].to_list() == ["x", value] * 40_000
 
 
-def test_regular_quotes_take_the_fast_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_quotes_need_the_slow_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unexpected(*_: object, **__: object) -> None:
         raise AssertionError("the slow way was taken")
 
     monkeypatch.setattr(csv_scan, "_cut_exactly", unexpected)
     content = b'a,b\r\n1,"2"\r\n"x\r\ny","""q"""\r\n\r\n3\r\n\xff,1\r\n'
     assert read(tmp_path, "log.csv", content, block_bytes=4).malformed == [False, False, True, True]
+    irregular = b'a,b\n5",1\n"x"y,2\n3,"\n"\n\r\r\n"4","z"\r\n\xff",1\n6",\r\n,\n'
+    for block_bytes in (4, 1 << 20):
+        found = read(tmp_path, "log.csv", irregular, block_bytes=block_bytes)
+        assert found.rows == [
+            ('5"', "1"), (None, None), ("3", "\n"), ("4", "z"), (None, None), ('6"', None), (None, None),
+        ]  # fmt: skip
+        assert found.malformed == [False, True, False, False, True, False, False]
+        assert found.lines == [2, 3, 4, 7, 8, 9, 10]
 
 
 def test_both_ways_agree_when_polars_sees_other_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pipeline.contracts import PipelineError
@@ -138,7 +140,13 @@ def unreadable(file: RawFile, error: OSError) -> PipelineError:
 
 
 def text_block(
-    *, frame: pl.DataFrame, line: pl.Series, malformed: pl.Series, text: bytes, start: Sequence[int], end: Sequence[int]
+    *,
+    frame: pl.DataFrame,
+    line: pl.Series,
+    malformed: pl.Series,
+    text: bytes,
+    start: npt.NDArray[np.int64] | Sequence[int],
+    end: npt.NDArray[np.int64] | Sequence[int],
 ) -> RawBlock:
     """A block of a text format: its rows are `text[start:end]`, line ends included."""
 

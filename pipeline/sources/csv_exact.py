@@ -36,9 +36,9 @@ class Record:
 class _Lines(Iterator[str]):
     """The complete lines of some bytes, as text; says when they ran out and which were no UTF-8."""
 
-    def __init__(self, text: bytes) -> None:
+    def __init__(self, text: bytes, position: int) -> None:
         self.text = text
-        self.position = 0
+        self.position = position
         self.number = 0
         self.ran_out = False
         self.undecodable = False
@@ -65,20 +65,40 @@ def exact_records(text: bytes, dialect: Dialect) -> Iterator[Record]:
     quotes, makes the record malformed; it then reaches to the end of that line. A record whose quoted cell is still
     open at the end of `text` is not given.
     """
-    lines = _Lines(text)
-    quoting = csv.QUOTE_NONE if dialect.quote is None else csv.QUOTE_MINIMAL
-    reader = csv.reader(lines, delimiter=dialect.separator, quotechar=dialect.quote, quoting=quoting, strict=True)
+    lines = _Lines(text, 0)
+    reader = _reader(lines, dialect)
     while True:
         start, number = lines.position, lines.number
-        lines.undecodable = False
-        try:
-            fields = next(reader)
-        except StopIteration:
+        complete, fields = _next_fields(lines, reader)
+        if not complete:
             return
-        except csv.Error:
-            if lines.ran_out:
-                return
-            fields = None
-        if fields is not None and not fields:
-            continue
-        yield Record(start, lines.position, number, None if lines.undecodable else fields)
+        if fields != []:
+            yield Record(start, lines.position, number, fields)
+
+
+def record_at(text: bytes, start: int, dialect: Dialect) -> Record | None:
+    """The record that starts at a byte; its `line` is the number of its lines, its fields [] when it is blank.
+
+    Returns:
+        None when it is not complete within `text`.
+    """
+    lines = _Lines(text, start)
+    complete, fields = _next_fields(lines, _reader(lines, dialect))
+    return Record(start, lines.position, lines.number, fields) if complete else None
+
+
+def _reader(lines: Iterator[str], dialect: Dialect) -> Iterator[list[str]]:
+    quoting = csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE
+    return csv.reader(lines, delimiter=dialect.separator, quotechar=dialect.quote, quoting=quoting, strict=True)
+
+
+def _next_fields(lines: _Lines, reader: Iterator[list[str]]) -> tuple[bool, list[str] | None]:
+    """Whether there is one more complete record, and its fields."""
+    lines.undecodable = False
+    try:
+        fields = next(reader)
+    except StopIteration:
+        return False, None
+    except csv.Error:
+        return not lines.ran_out, None
+    return True, None if lines.undecodable and fields else fields

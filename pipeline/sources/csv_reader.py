@@ -8,6 +8,7 @@ import polars as pl
 from pipeline.config import Csv
 from pipeline.contracts import PipelineError
 from pipeline.sources.block import BlockReader, RawBlock, RawFile, text_block
+from pipeline.sources.csv_borders import Borders
 from pipeline.sources.csv_exact import Dialect, exact_records
 from pipeline.sources.csv_scan import Cut, cut
 from pipeline.sources.stream import ByteStream
@@ -42,20 +43,15 @@ class CsvReader(BlockReader):
             delivered = False
             while True:
                 found = cut(text.held, names=names, dialect=self._dialect)
-                if text.ended and found.consumed < len(text.held):
+                if text.ended and found.borders.consumed < len(text.held):
                     found = self._with_unclosed(found, text.held)
-                if len(found.start):
-                    if (
-                        text.ended
-                        and text.newline_added
-                        and found.end[-1] == len(text.held)
-                        and not found.malformed[-1]
-                    ):
+                if found.frame.height:
+                    if text.newline_added and not found.borders.malformed[-1]:
                         self._warn("last_record_without_newline", 1)
                     delivered = True
                     yield _block(found, text.held, first_line=line)
-                line += found.lines
-                text.drop(found.consumed)
+                line += found.borders.lines
+                text.drop(found.borders.consumed)
                 if text.ended:
                     break
                 text.more()
@@ -102,24 +98,28 @@ class CsvReader(BlockReader):
 
     def _with_unclosed(self, found: Cut, text: bytes) -> Cut:
         """The last cut of a file with the open quoted record behind it as one malformed record."""
-        self._warn("lines_in_unclosed_quote", text.count(b"\n", found.consumed))
+        self._warn("lines_in_unclosed_quote", text.count(b"\n", found.borders.consumed))
+        borders = found.borders
         return Cut(
-            frame=pl.concat([found.frame, found.frame.clear(1)]),
-            malformed=np.append(found.malformed, True),
-            start=np.append(found.start, found.consumed),
-            end=np.append(found.end, len(text)),
-            line=np.append(found.line, found.lines),
-            consumed=len(text),
-            lines=text.count(b"\n"),
+            pl.concat([found.frame, found.frame.clear(1)]),
+            Borders(
+                malformed=np.append(borders.malformed, True),
+                start=np.append(borders.start, borders.consumed),
+                end=np.append(borders.end, len(text)),
+                line=np.append(borders.line, borders.lines),
+                consumed=len(text),
+                lines=text.count(b"\n"),
+            ),
         )
 
 
 def _block(found: Cut, text: bytes, *, first_line: int) -> RawBlock:
+    borders = found.borders
     return text_block(
         frame=found.frame,
-        line=pl.Series("line", found.line + first_line, dtype=pl.Int64),
-        malformed=pl.Series("malformed", found.malformed, dtype=pl.Boolean),
+        line=pl.Series("line", borders.line + first_line, dtype=pl.Int64),
+        malformed=pl.Series("malformed", borders.malformed, dtype=pl.Boolean),
         text=text,
-        start=found.start,  # type: ignore[arg-type]
-        end=found.end,  # type: ignore[arg-type]
+        start=borders.start,
+        end=borders.end,
     )
