@@ -68,11 +68,28 @@ def features_recipe(*, day: date, dataset: Dataset, features: Sequence[Feature],
 
 
 @dataclass(frozen=True, slots=True)
+class _DayVocabulary:
+    """A vocabulary as a day looks its ids up: only what the log held when the day was made."""
+
+    vocabulary: Vocabulary
+    size: int
+
+    @classmethod
+    def read(cls, name: str, day: date, dataset: Dataset, store: Store) -> "_DayVocabulary":
+        manifest = require_current(store, name, day, dataset)
+        assert manifest.size is not None
+        return cls(read_vocabulary(store, name, dataset), manifest.size)
+
+    def index_of(self, ids: pl.Series) -> pl.Series:
+        return self.vocabulary.index_of(ids, size=self.size)
+
+
+@dataclass(frozen=True, slots=True)
 class _Inputs:
     """All that a chunk needs besides its events."""
 
-    users: Vocabulary
-    items: Vocabulary
+    users: _DayVocabulary
+    items: _DayVocabulary
     opening: pl.DataFrame
     features: Sequence[Feature]
     dataset: Dataset
@@ -111,8 +128,8 @@ def make_features(
     columns = feature_columns(features, dataset)
     state = require_current(store, "user_state", day, dataset)
     inputs = _Inputs(
-        users=_day_vocabulary("user_vocabulary", day, dataset, store),
-        items=_day_vocabulary("item_vocabulary", day, dataset, store),
+        users=_DayVocabulary.read("user_vocabulary", day, dataset, store),
+        items=_DayVocabulary.read("item_vocabulary", day, dataset, store),
         opening=read_state(store, state, "opening"),
         features=features,
         dataset=dataset,
@@ -167,13 +184,6 @@ def _compute_chunk(chunk: EventChunk, inputs: _Inputs) -> pl.DataFrame:
             f"feature column '{wrong}' was computed as {table.schema[wrong]}, declared is {inputs.schema[wrong]}"
         )
     return table
-
-
-def _day_vocabulary(vocabulary: str, day: date, dataset: Dataset, store: Store) -> Vocabulary:
-    """The vocabulary as the day looks its ids up."""
-    manifest = require_current(store, vocabulary, day, dataset)
-    assert manifest.size is not None
-    return read_vocabulary(store, vocabulary, dataset).up_to(manifest.size)
 
 
 def _progress(day: date, done: int, total: int, seconds: float) -> str:

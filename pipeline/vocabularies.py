@@ -67,28 +67,33 @@ class Vocabulary:
     ids: pl.Series
     segments: int
 
-    def up_to(self, size: int) -> "Vocabulary":
-        """The first `size` entries: what a day looked its ids up in."""
-        return Vocabulary(self.ids[:size], self.segments)
-
-    def index_of(self, ids: pl.Series) -> pl.Series:
+    def index_of(self, ids: pl.Series, *, size: int) -> pl.Series:
         """Looks ids up.
 
         Args:
             ids: Series [E]; null means a missing item.
+            size: Only the first `size` entries of the log are known; what came later counts as unknown.
 
         Returns:
             Int32 [E]: the index, 1 for an unknown id, 0 for a null.
         """
-        if self._table is not None and not ids.null_count():
-            low, table = self._table
-            values = ids.to_numpy()
-            inside = (values >= low) & (values < low + len(table))
-            if not inside.all():
-                found = np.full(len(values), UNKNOWN, dtype=np.int32)
-                found[inside] = table[values[inside] - low]
-                return pl.Series("index", found)
+        found = self._gather(ids) if self._table is not None and not ids.null_count() else self._join(ids)
+        if size < self.ids.len():
+            found = found.set(found >= FIRST_KNOWN + size, UNKNOWN)
+        return found
+
+    def _gather(self, ids: pl.Series) -> pl.Series:
+        assert self._table is not None
+        low, table = self._table
+        values = ids.to_numpy()
+        inside = (values >= low) & (values < low + len(table))
+        if inside.all():
             return pl.Series("index", table[values - low if low else values])
+        found = np.full(len(values), UNKNOWN, dtype=np.int32)
+        found[inside] = table[values[inside] - low]
+        return pl.Series("index", found)
+
+    def _join(self, ids: pl.Series) -> pl.Series:
         joined = ids.alias("id").to_frame().join(self._frame, on="id", how="left", maintain_order="left")
         missing = pl.when(pl.col("id").is_null()).then(PADDING).otherwise(UNKNOWN).cast(pl.Int32)
         return joined.select(pl.coalesce("index", missing).alias("index")).to_series()
@@ -155,6 +160,9 @@ def read_vocabulary(store: Store, vocabulary: str, dataset: Dataset) -> Vocabula
         PipelineError: The log is damaged.
     """
     paths = segment_paths(store, vocabulary)
+    known = store.remembered.get(vocabulary)
+    if isinstance(known, Vocabulary) and known.segments == len(paths):  # segments never change
+        return known
     dtype = POLARS_DTYPES[id_column(vocabulary, dataset).dtype]
     if not paths:
         return Vocabulary(pl.Series("id", [], dtype=dtype), 0)
@@ -164,7 +172,8 @@ def read_vocabulary(store: Store, vocabulary: str, dataset: Dataset) -> Vocabula
         raise PipelineError(
             f"{log_directory(store, vocabulary)}: the log is damaged: its indices are not 2, 3, ... in order; restore it from a backup"
         )
-    return Vocabulary(log["id"].rechunk(), len(paths))
+    store.remembered[vocabulary] = Vocabulary(log["id"].rechunk(), len(paths))
+    return store.remembered[vocabulary]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +243,11 @@ def make_vocabulary(
             f"{vocabulary} is frozen but its log in {log_directory(store, vocabulary)} is empty: build it first with "
             '[vocabulary] mode = "append", or copy the segments of a store that has it'
         )
-    new = ids.head(0) if frozen else ids.filter(known.index_of(ids) == UNKNOWN)
+    new = ids.head(0) if frozen else ids.filter(known.index_of(ids, size=known.ids.len()) == UNKNOWN)
     segment = _write_segment(new, known, vocabulary, day, store, run)
     grown = Vocabulary(pl.concat([known.ids, new.alias("id")]), known.segments)
     content = ContentHash()
-    content.update(pl.DataFrame({"id": ids, "index": grown.index_of(ids)}))
+    content.update(pl.DataFrame({"id": ids, "index": grown.index_of(ids, size=grown.ids.len())}))
     with store.stage(vocabulary, day, run=run) as staging:
         staged = staging.finish(
             rows=ids.len(),

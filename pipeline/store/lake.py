@@ -133,6 +133,8 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.remembered: dict[str, Any] = {}  # what a process need not read twice, since it never changes on disk
+        self._manifests: dict[Path, tuple[tuple[int, int, int], Manifest | None]] = {}
 
     def directory(self, asset: str, day: date) -> Path:
         """The folder of a day of an asset."""
@@ -140,7 +142,16 @@ class Store:
 
     def manifest(self, asset: str, day: date) -> Manifest | None:
         """The published version of a day, or None."""
-        return read_manifest(self.directory(asset, day) / MANIFEST_NAME)
+        path = self.directory(asset, day) / MANIFEST_NAME
+        try:
+            found = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        signature = (found.st_ino, found.st_mtime_ns, found.st_size)  # every commit is a new file
+        known = self._manifests.get(path)
+        if known is None or known[0] != signature:
+            known = self._manifests[path] = (signature, read_manifest(path))
+        return known[1]
 
     def days(self, asset: str) -> list[date]:
         """The published days of an asset, ascending."""

@@ -1,0 +1,118 @@
+"""What a run works with: the lake, the device, and the settings that a single run may override."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+from pydantic import Field, ValidationError
+
+from pipeline.config import ComputeSettings, Dataset
+from pipeline.contracts import Feature, PipelineError
+
+if TYPE_CHECKING:
+    from pipeline.stages import Work
+    from pipeline.store import Store
+
+
+class MakeConfig(dg.Config, extra="forbid"):
+    """Run config of a step that makes days."""
+
+    force: bool = Field(default=False, description="Make days again although nothing that they are made of has changed.")
+
+
+class ProveConfig(dg.Config, extra="forbid"):
+    """Run config of a step that proves again what lies on disk."""
+
+    deep: bool = Field(default=False, description="Prove the carried state from the first day on. Its cost grows with history.")
+    newest_days: int = Field(default=7, ge=1, description="How many days are proven when the run has no partition.")
+
+
+class Lake(dg.ConfigurableResource):
+    """Where the days lie."""
+
+    root: str = Field(description="Root of the store.")
+
+    def open_for(self, dataset: Dataset) -> "Store":
+        """The store, for writing.
+
+        Raises:
+            PipelineError: It cannot be written to, or holds another dataset.
+        """
+        store = self.reading()
+        store.open_for(dataset)
+        return store
+
+    def reading(self) -> "Store":
+        """The store, for reading."""
+        from pipeline.store import Store
+
+        return Store(Path(self.root))
+
+
+class Compute(dg.ConfigurableResource):
+    """How the work is done; none of it changes a value."""
+
+    device: str = Field(description="auto, cpu, cuda, cuda:N or mps.")
+    chunk_rows: int = Field(description="About how many events a chunk holds.")
+
+    def checked(self) -> "Compute":
+        """Itself.
+
+        Raises:
+            PipelineError: A value that the dataset file would not accept either.
+        """
+        try:
+            ComputeSettings(device=self.device, chunk_rows=self.chunk_rows)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            message = problem["msg"].removeprefix("Value error, ")
+            raise PipelineError(f"compute resource: {problem['loc'][0]}: {message} (found {problem['input']!r})") from None
+        return self
+
+
+def work_for(
+    *,
+    asset: str,
+    context: dg.AssetExecutionContext,
+    dataset: Dataset,
+    features: Sequence[Feature],
+    lake: Lake,
+    compute: Compute,
+    config: MakeConfig,
+) -> "Work":
+    """What the stages need to know of a run.
+
+    Raises:
+        PipelineError: The store, the device or an override cannot be used.
+    """
+    import torch
+
+    from pipeline.chunks import resolve_device
+    from pipeline.stages import Work
+
+    if dataset.compute.threads is not None:
+        torch.set_num_threads(dataset.compute.threads)
+    compute.checked()
+    return Work(
+        dataset=dataset,
+        features=features,
+        store=lake.open_for(dataset),
+        run=context.run_id,
+        device=resolve_device(compute.device if asset == "features" else "cpu"),
+        chunk_rows=compute.chunk_rows,
+        force=config.force,
+        report=context.log.info,
+    )
+
+
+def asset_key(dataset: Dataset, asset: str) -> dg.AssetKey:
+    """The key of an asset, with the dataset's prefix."""
+    prefix = dataset.dagster.key_prefix
+    return dg.AssetKey([prefix, asset] if prefix else [asset])
+
+
+def prefixed(dataset: Dataset, name: str) -> str:
+    """The name of a step, job, schedule, pool or group, with the dataset's prefix."""
+    prefix = dataset.dagster.key_prefix
+    return f"{prefix}_{name}" if prefix else name
