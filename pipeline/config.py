@@ -30,6 +30,15 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 CANONICAL = ("row_id", "user_id", "item_id", "timestamp", "action")
 
 
+def fill_date(pattern: str, day: date) -> str:
+    """A path with the day in the place of `{date}`.
+
+    >>> fill_date("{date:%Y/%m}/{date}.csv", date(2010, 12, 1))
+    '2010/12/2010-12-01.csv'
+    """
+    return DATE_FIELD.sub(lambda field: day.strftime(field[1] or "%Y-%m-%d"), pattern)
+
+
 def _local_only(path: str) -> str:
     if "://" in path:
         raise ValueError("object stores are not supported yet; give a path on this machine")
@@ -121,6 +130,11 @@ class Source(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Source":
+        names = {fill_date(self.path, date(2024, 2, 1) + timedelta(days=offset)) for offset in range(366)}
+        if self.dated and len(names) < 366:
+            raise ValueError(
+                "the date in path has to tell every day apart; leave {date} out for files that hold many days"
+            )
         if not self.dated and self.neighbours != (0, 0):
             raise ValueError("neighbours needs {date} in path")
         return self

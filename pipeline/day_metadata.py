@@ -175,7 +175,9 @@ def table_value(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -
     """
     plain = (str, int, float, bool)
     records = [
-        dg.TableRecord({name: row.get(name) if isinstance(row.get(name), plain) else _shown(row.get(name)) for name in columns})
+        dg.TableRecord(
+            {name: row.get(name) if isinstance(row.get(name), plain) else _shown(row.get(name)) for name in columns}
+        )
         for row in rows
     ]
     schema = dg.TableSchema(columns=[dg.TableColumn(name, dtype) for name, dtype in columns.items()])

@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 class MakeConfig(dg.Config, extra="forbid"):
     """Run config of a step that makes days."""
 
-    force: bool = Field(default=False, description="Make days again although nothing that they are made of has changed.")
+    force: bool = Field(
+        default=False, description="Make days again although nothing that they are made of has changed."
+    )
 
 
 class ProveConfig(dg.Config, extra="forbid"):
     """Run config of a step that proves again what lies on disk."""
 
-    deep: bool = Field(default=False, description="Prove the carried state from the first day on. Its cost grows with history.")
+    deep: bool = Field(
+        default=False, description="Prove the carried state from the first day on. Its cost grows with history."
+    )
     newest_days: int = Field(default=7, ge=1, description="How many days are proven when the run has no partition.")
 
 
@@ -67,7 +71,9 @@ class Compute(dg.ConfigurableResource):
         except ValidationError as error:
             problem = error.errors()[0]
             message = problem["msg"].removeprefix("Value error, ")
-            raise PipelineError(f"compute resource: {problem['loc'][0]}: {message} (found {problem['input']!r})") from None
+            raise PipelineError(
+                f"compute resource: {problem['loc'][0]}: {message} (found {problem['input']!r})"
+            ) from None
         return self
 
 

@@ -159,9 +159,7 @@ def _make(asset: str, day: date, work: Work) -> tuple[Staged, Staged | None, Seg
         staged, companion = make_events(day=day, dataset=dataset, store=store, run=run, report=report)
         return staged, companion, None
     if asset == "user_state":
-        staged = make_user_state(
-            day=day, dataset=dataset, features=work.features, store=store, run=run, report=report
-        )
+        staged = make_user_state(day=day, dataset=dataset, features=work.features, store=store, run=run, report=report)
         return staged, None, None
     if asset == "features":
         staged = make_features(

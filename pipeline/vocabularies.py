@@ -166,7 +166,12 @@ def read_vocabulary(store: Store, vocabulary: str, dataset: Dataset) -> Vocabula
     dtype = POLARS_DTYPES[id_column(vocabulary, dataset).dtype]
     if not paths:
         return Vocabulary(pl.Series("id", [], dtype=dtype), 0)
-    log = pl.concat([pl.read_parquet(path, columns=["index", "id"], glob=False) for path in paths])
+    try:
+        log = pl.concat([pl.read_parquet(path, columns=["index", "id"], glob=False) for path in paths])
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise PipelineError(
+            f"{log_directory(store, vocabulary)}: the log is damaged ({str(error).strip().splitlines()[0]}); restore it from a backup"
+        ) from None
     expected = np.arange(FIRST_KNOWN, FIRST_KNOWN + log.height, dtype=np.int32)
     if log["id"].dtype != dtype or not np.array_equal(log["index"].to_numpy(), expected):
         raise PipelineError(

@@ -16,7 +16,7 @@ from pipeline.events.origin import declared_columns
 from pipeline.events.reading import DayReader, DayRows
 from pipeline.events.reasons import REASONS
 from pipeline.sources import VERSION as SOURCE_VERSION
-from pipeline.sources import RawFile, file_format, files_of_day, find_files, is_ready
+from pipeline.sources import RawFile, file_format, files_of_day, find_files, is_ready, require_folder
 from pipeline.store import (
     POLARS_DTYPES,
     RAW_PREFIX,
@@ -100,7 +100,7 @@ def make_events(
     skipped = day in dataset.partitions.skip
     if not skipped:
         _require_files(day, dataset)
-    reader = DayReader(day, dataset, block_bytes=max(2**20, min(2**28, dataset.compute.memory // 8)))
+    reader = DayReader(day, dataset, max_block_bytes=max(2**20, dataset.compute.memory // 8))
     arranger = Arranger(budget_bytes=dataset.compute.memory // 4, directory=store.scratch_directory(run, "events", day))
     try:
         refused = [_empty(rejected_columns())]
@@ -113,7 +113,9 @@ def make_events(
         with store.stage("events", day, run=run) as staging:
             written = _write_events(arranger, dataset, staging)
             if written.doubled and dataset.quality.duplicates == "drop":
-                again = _find_rows(written.doubled, DayReader(day, dataset, block_bytes=reader.block_bytes), dataset)
+                again = _find_rows(
+                    written.doubled, DayReader(day, dataset, max_block_bytes=reader.max_block_bytes), dataset
+                )
                 rejected = pl.concat([rejected, again]).sort("row_id")
             with store.stage("rejected_events", day, run=run) as staging_aside:
                 return _finish(staging, staging_aside, written, rejected, reader, dataset)
@@ -135,6 +137,7 @@ class _Written:
 def _require_files(day: date, dataset: Dataset) -> None:
     if dataset.source.ready is not None and not is_ready(dataset, day):
         raise PipelineError(f"events of {day}: {dataset.source.ready} is not there yet; run the day again when it is")
+    require_folder(dataset)
     own = find_files(dataset, day if dataset.source.dated else None)
     if not own and dataset.source.missing_day == "fail":
         raise PipelineError(
@@ -174,7 +177,7 @@ def _rejected_frame(rows: DayRows, chosen: np.ndarray, reasons: Sequence[str], d
             "line": rows.block.line[pl.Series(positions)],
             "reason": reasons,
             "column": [
-                None if reason in whole_record else names[culprit] if culprit != ACCEPTED else names[2]
+                None if reason in whole_record else names[2 if reason == "outside_day" else culprit]
                 for reason, culprit in zip(reasons, culprits, strict=True)
             ],
             "raw": rows.block.raw_text(positions.tolist()),

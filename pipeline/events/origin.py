@@ -104,7 +104,7 @@ def take_origin(frame: pl.DataFrame, column: RawColumn) -> Origin:
     roots = sorted(set(expression.meta.root_names()))
     needed = frame.select(roots) if roots else frame
     try:
-        return Origin(needed.select(expression.alias("value")).to_series(), None)
+        return Origin(needed.with_columns(expression.alias("value"))["value"], None)  # a literal gets every row
     except pl.exceptions.PolarsError:
         return _one_by_one(needed, expression)
 
@@ -135,8 +135,11 @@ def _one_by_one(frame: pl.DataFrame, expression: pl.Expr) -> Origin:
         ]
     )
     failed = pl.concat([pl.repeat(series is None, rows, eager=True).alias("failed") for series, rows in results])
-    answers = distinct.with_columns(values, failed)
-    joined = frame.join(answers, on=names, how="left", maintain_order="left", nulls_equal=True)
+    keys = {name: f"{position}" for position, name in enumerate(names)}  # a raw column may be called value or failed
+    answers = distinct.rename(keys).with_columns(values, failed)
+    joined = frame.rename(keys).join(
+        answers, on=list(keys.values()), how="left", maintain_order="left", nulls_equal=True
+    )
     return Origin(joined["value"], joined["failed"].to_numpy())
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from pipeline.config import Dataset
+from pipeline.contracts import PipelineError
 from pipeline.events.convert import RANK, ConvertedBlock, convert_block
 from pipeline.events.origin import check_origins, source_of
 from pipeline.events.timestamps import UnitDoctor
-from pipeline.sources import RawBlock, RawFile, files_of_day, read_blocks
+from pipeline.sources import RawBlock, RawFile, files_of_day, read_blocks, usual_block_bytes
 
 EPOCH = date(1970, 1, 1)
 
@@ -50,7 +51,7 @@ class DayReader:
 
     day: date
     dataset: Dataset
-    block_bytes: int
+    max_block_bytes: int
     counts: dict[str, int] = field(
         default_factory=lambda: {"read": 0, "in": 0, "other_day": 0, "outside_partitions": 0}
     )
@@ -70,7 +71,8 @@ class DayReader:
     def _rows_of(self, file: RawFile) -> Iterator[DayRows]:
         timestamp = self.dataset.columns.timestamp
         doctor = UnitDoctor(timestamp, file.name, source_of(timestamp))
-        reader = read_blocks(file, self.dataset, block_bytes=self.block_bytes)
+        block_bytes = min(self.max_block_bytes, usual_block_bytes(file, self.dataset))
+        reader = read_blocks(file, self.dataset, block_bytes=block_bytes)
         rows_before = self.counts["read"]
         days = _DaysOfFile(self.dataset.partitions.start)
         checked: pl.Schema | None = None
@@ -88,6 +90,12 @@ class DayReader:
         for ready_block, ready_converted, day in days.rest():
             yield self._of_shared_file(file, ready_block, ready_converted, day)
         doctor.judge()
+        if reader.warnings.get("lines_in_unclosed_quote", 0) > 1:
+            raise PipelineError(
+                f"{file.name}: a quoted field near the end is never closed and swallows "
+                f'{reader.warnings["lines_in_unclosed_quote"]:,} lines; bring the whole file, or write quote_char = "" in '
+                "[source.csv] if its quotes are plain text"
+            )
         for warning, count in reader.warnings.items():
             self._count(warning, count)
         self.raw_files.append(

@@ -4,7 +4,7 @@ from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
 from pipeline.sources.block import BlockReader, RawBlock, RawFile
 from pipeline.sources.csv_reader import CsvReader
-from pipeline.sources.files import files_of_day, find_files, is_ready
+from pipeline.sources.files import files_of_day, find_files, is_ready, require_folder
 from pipeline.sources.ndjson_reader import NdjsonReader
 from pipeline.sources.parquet_reader import ParquetReader
 from pipeline.sources.stream import split_extension
@@ -22,6 +22,8 @@ FORMATS = {
     ".json": "ndjson",
 }
 
+USUAL_BLOCK_BYTES = {"csv": 8 * 2**20, "ndjson": 8 * 2**20, "parquet": 128 * 2**20}
+
 __all__ = [
     "VERSION",
     "BlockReader",
@@ -32,6 +34,8 @@ __all__ = [
     "find_files",
     "is_ready",
     "read_blocks",
+    "require_folder",
+    "usual_block_bytes",
 ]
 
 
@@ -55,6 +59,11 @@ def file_format(file: RawFile, dataset: Dataset) -> str:
             f"{file.name}: Parquet inside {compression} is not read, since it is compressed itself; unpack the file"
         )
     return found
+
+
+def usual_block_bytes(file: RawFile, dataset: Dataset) -> int:
+    """How large a block reads fastest: text that fits the caches, Parquet that need not be decoded twice."""
+    return USUAL_BLOCK_BYTES[file_format(file, dataset)]
 
 
 def read_blocks(file: RawFile, dataset: Dataset, *, block_bytes: int) -> BlockReader:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path, PurePath
 
-from pipeline.config import DATE_FIELD, Dataset
+from pipeline.config import DATE_FIELD, Dataset, fill_date
 from pipeline.contracts import PipelineError
 from pipeline.sources.block import RawFile
 
@@ -72,6 +72,23 @@ def files_of_day(dataset: Dataset, day: date) -> list[RawFile]:
     return _in_path_order(found.values())
 
 
+def require_folder(dataset: Dataset) -> None:
+    """Refuses a log whose folder is not there: a disk that is not mounted must not look like days without rows.
+
+    Raises:
+        PipelineError: The part of `[source] path` before the first `{date}`, `*` or `?` is no folder.
+    """
+    folder = dataset.directory
+    for part in PurePath(dataset.source.path).parent.parts:
+        if GLOB.search(part) is not None or "{" in part:
+            break
+        folder = folder / part
+    if not folder.is_dir():
+        raise PipelineError(
+            f"{_shown_name(dataset, folder)}: the folder of the raw files is not there; mount it, or correct [source] path"
+        )
+
+
 def is_ready(dataset: Dataset, day: date) -> bool:
     """Whether the file that `[source] ready` makes the day wait for is there; True when nothing is declared."""
     ready = dataset.source.ready
@@ -87,7 +104,7 @@ def _matches(dataset: Dataset, pattern: str, day: date | None) -> list[Path]:
     if DATE_FIELD.search(pattern) is not None:
         if day is None:
             raise ValueError("a path with {date} needs a day")
-        pattern = DATE_FIELD.sub(lambda field: day.strftime(field[1] or "%Y-%m-%d"), pattern)
+        pattern = fill_date(pattern, day)
     directory = dataset.directory.absolute()
     literal = directory / pattern
     try:

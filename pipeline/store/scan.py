@@ -105,7 +105,11 @@ def _role_schema(manifest: Manifest, role: str | None) -> dict[str, pl.DataType]
 def _refuse_mixture(asset: str, manifests: Sequence[Manifest]) -> None:
     newest = manifests[-1]
     differing = [
-        m.day for m in manifests if list(m.columns) != list(newest.columns) or dict(m.code) != dict(newest.code)
+        m.day
+        for m in manifests
+        if list(m.columns) != list(newest.columns)
+        # a day of events without files names no source format: only what both name can differ
+        or any(m.code[name] != newest.code[name] for name in m.code.keys() & newest.code.keys())
     ]
     if differing:
         raise PipelineError(

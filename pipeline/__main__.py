@@ -1,0 +1,155 @@
+"""`python -m pipeline check | doctor | show`: about a dataset and its store, without a run."""
+
+import argparse
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.config import Dataset, load_dataset
+from pipeline.contracts import PipelineError
+from pipeline.definitions import prepare, read_environment
+
+if TYPE_CHECKING:
+    from pipeline.store import Store
+
+ASSETS = ("events", "rejected_events", "user_vocabulary", "item_vocabulary", "user_state", "features")
+LIBRARIES = ("dagster", "polars", "torch", "pyarrow", "numpy")
+GIB = 2**30
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code; what is wrong stands alone on stderr, in one sentence."""
+    commands = {"check": check, "doctor": doctor, "show": show}
+    parser = argparse.ArgumentParser(prog="python -m pipeline", description="About a dataset and its store.")
+    chosen = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for name, function in commands.items():
+        text = (function.__doc__ or "").splitlines()[0]
+        command = chosen.add_parser(name, help=text, description=text)
+        command.add_argument("dataset", nargs="?", type=Path, help="the dataset file; default: PIPELINE_DATASET")
+    options = parser.parse_args(arguments)
+    try:
+        commands[options.command](load_dataset(options.dataset or read_environment().dataset))
+    except PipelineError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def check(dataset: Dataset) -> None:
+    """Validates the dataset file and prints one sentence."""
+    features = prepare(dataset)
+    first, last = dataset.partitions.start, dataset.last_day()
+    used = ", ".join(feature.name for feature in features)
+    print(
+        f"{dataset.file} is valid: dataset '{dataset.name}', days {first}..{last}"
+        f"{'' if dataset.partitions.end else ' (yesterday)'}, actions {', '.join(dataset.action_names)}, "
+        f"features {used}, store in {dataset.root}."
+    )
+
+
+def doctor(dataset: Dataset) -> None:
+    """Shows versions, device, memory, dataset, store, and which days are published and current.
+
+    Raises:
+        PipelineError: The store cannot be written to, or the device is not there.
+    """
+    features = prepare(dataset)
+    from pipeline.chunks import resolve_device
+    from pipeline.store import Store
+
+    settings = dataset.compute
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
+    print(
+        f"versions  Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    )
+    print(f"machine   {os.cpu_count()} cores, {total:.1f} GiB memory; a run uses about {settings.memory / GIB:.1f} GiB")
+    print(f"dataset   {dataset.name}, {dataset.partitions.start}..{dataset.last_day()}, {dataset.file}")
+    print("features  " + ", ".join(f"{feature.name} (version {feature.version})" for feature in features))
+    folder = next(path for path in (dataset.root, *dataset.root.parents) if path.exists())
+    print(f"store     {dataset.root}, {shutil.disk_usage(folder).free / GIB:.1f} GiB free")
+    print(_assets_table(dataset, Store(dataset.root)))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PipelineError(
+            f"{dataset.root}: the store cannot be written to; check [store] root and the rights on {folder}"
+        )
+    print(f"device    {settings.device} -> {resolve_device(settings.device)}")
+
+
+def show(dataset: Dataset) -> None:
+    """Shows where the features are, a few rows, the results of the checks, and how to open the UI.
+
+    Raises:
+        PipelineError: There are none yet, or days are not current.
+    """
+    prepare(dataset)
+    import polars as pl
+
+    from pipeline.store import Store, scan
+
+    store = Store(dataset.root)
+    days = store.days("features")
+    if not days:
+        raise PipelineError(
+            f"no features in {dataset.root} yet; {dataset.how_to_make('*', dataset.partitions.start, dataset.last_day())}"
+        )
+    rows = scan(dataset.root, "features", days[0], days[-1], missing="skip", allow_stale=True)
+    count = rows.select(pl.len()).collect().item()
+    print(f"\nFeatures: {count:,} rows in {len(days)} days, {days[0]}..{days[-1]}, in {dataset.root / 'features'}\n")
+    with pl.Config(tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_width_chars=1000, tbl_hide_column_data_types=True):
+        print(rows.head(5).collect())
+    print(f"\n{_assets_table(dataset, store)}\n")
+    print(
+        'Read them:   python -c "from pipeline.store import scan; '
+        f"print(scan('{os.path.relpath(dataset.root)}', 'features', '{days[0]}', '{days[-1]}').collect())\""
+    )
+    print("Open the UI: make ui, then http://127.0.0.1:3000")
+
+
+def _assets_table(dataset: Dataset, store: "Store") -> str:
+    """A line an asset: days published, missing, not current, and what its checks said last."""
+    from pipeline.store import Currency
+
+    expected = (dataset.last_day() - dataset.partitions.start).days + 1
+    currency = Currency(store)
+    results = _check_results(dataset)
+    lines = ["asset            published  missing  stale  proofs  proof    proof_again"]
+    for asset in ASSETS:
+        days = store.days(asset)
+        stale = sum(currency.problem(asset, day) is not None for day in days)
+        manifests = [store.manifest(asset, day) for day in days]
+        proofs = sum(len(manifest.proof.get("findings", ())) for manifest in manifests if manifest is not None)
+        missing = expected - sum(dataset.has_day(day) for day in days)
+        first, again = (results.get((asset, check), "-") for check in ("proof", "proof_again"))
+        lines.append(f"{asset:15}  {len(days):9}  {missing:7}  {stale:5}  {proofs:6}  {first:7}  {again}")
+    return "\n".join(lines)
+
+
+def _check_results(dataset: Dataset) -> dict[tuple[str, str], str]:
+    """(asset, check) -> passed or failed, as the Dagster instance recorded it last; nothing without an instance."""
+    import dagster as dg
+    from dagster._core.errors import DagsterHomeNotSetError
+
+    from pipeline.resources import asset_key
+
+    try:
+        instance = dg.DagsterInstance.get()
+    except DagsterHomeNotSetError:
+        return {}
+    keys = {
+        dg.AssetCheckKey(asset_key(dataset, asset), check): (asset, check)
+        for asset in ASSETS
+        for check in ("proof", "proof_again")
+    }
+    with instance:
+        records = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(keys))
+    words = {"SUCCEEDED": "passed", "FAILED": "failed"}
+    return {keys[key]: words.get(record.status.value, "running") for key, record in records.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

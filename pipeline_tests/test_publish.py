@@ -1,0 +1,282 @@
+"""Wrong numbers planted between write and proof: each is found, nothing is published, the former version stays."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import pipeline
+from pipeline import stages
+from pipeline.chunks import resolve_device
+from pipeline.checks import ProofFailed, prove_again, publish
+from pipeline.config import load_dataset
+from pipeline.features import load_features
+from pipeline.stages import STAGES, Work, run_day
+from pipeline.store import ContentHash, Staged, Store, file_sha256, row_hash_sum, scan
+
+START = date(2024, 3, 1)
+LAST = date(2024, 3, 3)
+TOML = """
+name = "planted"
+[partitions]
+start = "2024-03-01"
+end = "2024-03-03"
+[source]
+path = "raw/{date}.csv"
+[columns]
+user_id = { from = "u", type = "int64" }
+item_id = { from = "i", type = "string" }
+timestamp = { from = "t", unit = "s" }
+action = { from = "a" }
+[actions]
+names = ["view", "buy"]
+[store]
+root = "store"
+"""
+Change = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    """Three days: 40 users on the first two, of whom 10 come back on the third beside 5 new ones."""
+    (tmp_path / "raw").mkdir()
+    for number, users in enumerate([range(40), range(40), [*range(10), *range(100, 105)]]):
+        midnight = 1_709_251_200 + 86_400 * number
+        lines = [
+            f"{user},item{(user + k) % 7},{midnight + 100 * k + user},{'buy' if k == 2 else 'view'}\n"
+            for k in range(4)
+            for user in users
+        ]
+        (tmp_path / "raw" / f"{START + timedelta(days=number)}.csv").write_text("u,i,t,a\n" + "".join(lines))
+    file = tmp_path / "dataset.toml"
+    file.write_text(TOML)
+    dataset = load_dataset(file)
+    made = Work(
+        dataset=dataset,
+        features=load_features(None, {}),
+        store=Store(dataset.root),
+        run="first",
+        device=resolve_device("cpu"),
+        chunk_rows=30,
+        force=False,
+        report=lambda _line: None,
+    )
+    for asset in STAGES:
+        for number in range(3):
+            run_day(asset, START + timedelta(days=number), made)
+    return replace(made, run="second", force=True)
+
+
+def plant(staged: Staged, change: Change, *, role: str | None = None) -> Staged:
+    """Rewrites the first file of a staged version, with all recorded hashes as if the error had been computed."""
+    manifest = staged.manifest
+    file = manifest.of_role(role)[0]
+    path = staged.directory / file.path
+    change(pl.read_parquet(path)).write_parquet(path)
+    changed = replace(file, rows=pl.read_parquet(path).height, bytes=path.stat().st_size, sha256=file_sha256(path))
+    files = [changed if entry is file else entry for entry in manifest.files]
+    frames = [pl.read_parquet(staged.directory / entry.path) for entry in files if entry.role == role]
+    whole = ContentHash()
+    for frame in frames:
+        whole.update(frame)
+    version: object = whole.hexdigest()
+    rows = sum(entry.rows for entry in files if entry.role == role)
+    if role is not None:
+        assert not isinstance(manifest.content_version, str)
+        value = f"{row_hash_sum(pl.concat(frames)):032x}" if role == "closing" else whole.hexdigest()
+        version, rows = {**manifest.content_version, role: value}, manifest.rows
+    return replace(staged, manifest=replace(manifest, files=files, rows=rows, content_version=version))
+
+
+def at(row: int, **values: object) -> Change:
+    """Changes some values of one row."""
+
+    def change(frame: pl.DataFrame) -> pl.DataFrame:
+        here = pl.int_range(pl.len()) == row
+        return frame.with_columns(
+            pl.when(here).then(pl.lit(value, dtype=frame.schema[name])).otherwise(name).alias(name)
+            for name, value in values.items()
+        )
+
+    return change
+
+
+def swap_users(frame: pl.DataFrame) -> pl.DataFrame:
+    users = frame["user_id"].unique().sort()[:2].to_list()
+    return frame.with_columns(pl.col("user_id").replace({users[0]: users[1], users[1]: users[0]}))
+
+
+def shift_one_hot(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.rename({"action_view": "action_buy", "action_buy": "action_view"}).select(frame.columns)
+
+
+FEATURE_ERRORS: dict[str, tuple[Change, str]] = {
+    "one time_diff": (at(7, time_diff=1.5), "values of sampled users = the loop"),
+    "a time_diff one float off": (
+        lambda frame: at(5, time_diff=float(frame["time_diff"][5]) * (1 + 2**-23))(frame),
+        "values of sampled users = the loop",
+    ),
+    "two users swapped": (swap_users, "same rows as events, in the same order"),
+    "a missing row": (lambda frame: frame[1:], "as many rows as events"),
+    "a doubled row": (lambda frame: pl.concat([frame[:1], frame]), "as many rows as events"),
+    "two rows swapped": (
+        lambda frame: frame[[1, 0, *range(2, frame.height)]],
+        "same rows as events, in the same order",
+    ),
+    "one-hot shifted": (shift_one_hot, "the one-hot marks the action and nothing else"),
+    "two hot": (at(3, action_view=1, action_buy=1), "the one-hot marks the action and nothing else"),
+    "index of another user": (at(7, user_index=2), "indices are those of the vocabularies"),
+    "index of another item": (
+        lambda f: at(3, item_index=2 + f["item_index"][3] % 7)(f),
+        "indices are those of the vocabularies",
+    ),
+    "is_first turned round": (
+        lambda frame: frame.with_columns(is_first=~pl.col("is_first")),
+        "is_first = users without opening",
+    ),
+    "NaN": (at(4, time_diff=float("nan")), "values are within their declared ranges"),
+    "negative": (at(4, time_diff=-1.0), "values are within their declared ranges"),
+    "a column of another type": (
+        lambda frame: frame.with_columns(pl.col("user_index").cast(pl.Float32)),
+        "columns are as declared",
+    ),
+}
+
+
+def published(work: Work, asset: str) -> pl.DataFrame:
+    return scan(work.store.root, asset, START, LAST).collect()
+
+
+@pytest.mark.parametrize("error", FEATURE_ERRORS)
+def test_wrong_features_are_not_published(work: Work, error: str) -> None:
+    change, finding = FEATURE_ERRORS[error]
+    before = published(work, "features")
+    staged, _, _ = stages._make("features", LAST, work)
+    with pytest.raises(ProofFailed) as failure:
+        publish(plant(staged, change), dataset=work.dataset, features=work.features, store=work.store)
+    assert finding in [found.name for found in failure.value.proof.failed]
+    assert "features of 2024-03-03 was proven wrong and is not published" in str(failure.value)
+    assert published(work, "features").equals(before)
+    assert (work.store.root / "_failed" / "second" / "features" / "day=2024-03-03").is_dir()
+    left = {path.name for path in staged.directory.iterdir()}
+    assert not {file.path for file in staged.manifest.files} & left
+
+
+def test_the_first_rows_that_differ_are_told(work: Work) -> None:
+    staged, _, _ = stages._make("features", LAST, work)
+    with pytest.raises(ProofFailed) as failure:
+        publish(plant(staged, at(7, time_diff=1.5)), dataset=work.dataset, features=work.features, store=work.store)
+    rows = failure.value.proof.failed[0].rows
+    assert rows[0] == {"user_id": 1, "row_id": 46, "column": "time_diff", "expected": 100.0, "found": 1.5}
+
+
+STATE_ERRORS: dict[str, tuple[str, Change, str]] = {
+    "absent users forgotten": (
+        "closing",
+        lambda frame: frame.filter(pl.col("user_id").is_in([*range(10), *range(100, 105)])),
+        "rows of closing = yesterday's + users without opening",
+    ),
+    "an absent user changed": (
+        "closing",
+        at(20, **{"history_position.events": 9}),
+        "closing of users absent today is unchanged",
+    ),
+    "a present user not carried on": (
+        "closing",
+        at(0, **{"history_position.events": 8}),
+        "closing = the loop from opening over the day",
+    ),
+    "an opening invented": (
+        "opening",
+        at(0, **{"history_position.events": 7}),
+        "opening = yesterday's closing of the day's users",
+    ),
+    "an opening lost": ("opening", lambda frame: frame[1:], "opening = yesterday's closing of the day's users"),
+    "a user twice": (
+        "closing",
+        lambda frame: pl.concat([frame[:1], frame]),
+        "closing ascends by user_id, one row a user",
+    ),
+}
+
+
+@pytest.mark.parametrize("error", STATE_ERRORS)
+def test_wrong_state_is_not_published(work: Work, error: str) -> None:
+    role, change, finding = STATE_ERRORS[error]
+    before = work.store.manifest("user_state", LAST)
+    staged, _, _ = stages._make("user_state", LAST, work)
+    with pytest.raises(ProofFailed) as failure:
+        publish(plant(staged, change, role=role), dataset=work.dataset, features=work.features, store=work.store)
+    assert finding in [found.name for found in failure.value.proof.failed]
+    assert work.store.manifest("user_state", LAST) == before
+
+
+EVENT_ERRORS: dict[str, tuple[Change, str]] = {
+    "a lost row": (lambda frame: frame[1:], "rows in = accepted + rejected"),
+    "a row twice": (lambda frame: pl.concat([frame[:1], frame]), "row_ids are 0, 1, ... without gap or repetition"),
+    "rows out of order": (lambda frame: frame.reverse(), "rows ascend by (user_id, timestamp, row_id)"),
+    "a row of tomorrow": (
+        lambda frame: frame.with_columns(pl.col("timestamp") + timedelta(days=1)),
+        "timestamps lie within the day",
+    ),
+    "an undeclared action": (lambda frame: frame.with_columns(action=pl.lit("cart")), "actions are declared ones"),
+    "a null": (at(0, item_id=None), "values are within their declared ranges"),
+}
+
+
+@pytest.mark.parametrize("error", EVENT_ERRORS)
+def test_wrong_events_are_not_published(work: Work, error: str) -> None:
+    change, finding = EVENT_ERRORS[error]
+    former = [work.store.manifest(asset, LAST) for asset in ("events", "rejected_events")]
+    staged, companion, _ = stages._make("events", LAST, work)
+    with pytest.raises(ProofFailed) as failure:
+        publish(
+            plant(staged, change), companion=companion, dataset=work.dataset, features=work.features, store=work.store
+        )
+    assert finding in [found.name for found in failure.value.proof.failed]
+    assert [work.store.manifest(asset, LAST) for asset in ("events", "rejected_events")] == former
+
+
+def test_a_wrong_segment_never_enters_the_log(work: Work) -> None:
+    vocabulary = "user_vocabulary"
+    log = work.store.root / vocabulary / "_log"
+    (log / "00000001.parquet").unlink()  # so that the third day finds new ids again
+    segments = sorted(path.name for path in log.iterdir())
+    work.store.remembered.clear()
+    staged, _, segment = stages._make(vocabulary, LAST, work)
+    assert segment is not None
+    pl.read_parquet(segment.path).with_columns(pl.col("index") + 1).write_parquet(segment.path)
+    with pytest.raises(ProofFailed, match="new indices go on where the log ends"):
+        publish(staged, segment=segment, dataset=work.dataset, features=work.features, store=work.store)
+    assert sorted(path.name for path in log.iterdir()) == segments
+
+
+def test_a_file_damaged_on_disk_is_found_again(work: Work) -> None:
+    manifest = work.store.manifest("features", LAST)
+    assert manifest is not None
+    path = work.store.directory("features", LAST) / manifest.files[0].path
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    path.write_bytes(damaged)
+    proof = prove_again("features", LAST, dataset=work.dataset, features=work.features, store=work.store)
+    assert [found.name for found in proof.failed] == ["files have their recorded checksums"]
+    os.utime(path)
+
+
+@pytest.mark.parametrize("asset", STAGES)
+def test_what_was_published_is_proven_again(work: Work, asset: str) -> None:
+    for deep in (False, True):
+        proof = prove_again(asset, LAST, dataset=work.dataset, features=work.features, store=work.store, deep=deep)
+        assert proof.passed
+        assert len(proof.findings) >= 6
+
+
+def test_only_publish_commits() -> None:
+    """`store.commit` has one caller in the whole package."""
+    package = Path(pipeline.__file__).parent
+    callers = [path for path in package.rglob("*.py") if ".commit(" in path.read_text(encoding="utf-8")]
+    assert [path.relative_to(package).as_posix() for path in callers] == ["checks/publish.py"]
