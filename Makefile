@@ -10,7 +10,7 @@ DAYS ?= 2025-03-03...2025-03-09
 
 export DAGSTER_HOME := $(CURDIR)/.dagster
 # Dagster says of each of its commands that a newer one exists, and works.
-QUIET := PYTHONWARNINGS=ignore:Function:FutureWarning
+QUIET := PYTHONWARNINGS=ignore:Function:FutureWarning,ignore:Parameter:Warning
 INFO := --config-json '{"loggers": {"console": {"config": {"log_level": "INFO"}}}}'
 
 .PHONY: help run ui test check fix bench clean
@@ -21,7 +21,8 @@ help:  ## print this help
 
 run: $(INSTALLED) $(INSTANCE)  ## make the features of the sample: all assets, all days, proven (PIPELINE_DATASET, DAYS: yours)
 	@$(BIN)/python -m pipeline check
-	@$(QUIET) $(BIN)/dagster asset materialize -m pipeline.definitions --select '*' --partition-range $(DAYS) $(INFO)
+	@$(QUIET) $(BIN)/dagster asset materialize -m pipeline.definitions --select '*' --partition-range $(DAYS) $(INFO) \
+	  || $(BIN)/python -m pipeline failure
 	@$(BIN)/python -m pipeline show
 
 ui: $(INSTALLED) $(INSTANCE)  ## open the UI, with the runs made so far, on http://127.0.0.1:3000 (PORT)
@@ -49,15 +50,15 @@ clean:  ## remove the environment, the Dagster instance and the output of the sa
 $(INSTALLED): pyproject.toml constraints.txt
 	@echo 'Installing into .venv (minutes the first time: torch is large)'
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@
 
 .venv/.dev: $(INSTALLED)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[test,dev]'
 	@touch $@
 
 .venv/.bench: $(INSTALLED)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,bench]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[test,bench]'
 	@touch $@
 
 $(INSTANCE): dagster_instance.yaml

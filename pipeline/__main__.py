@@ -1,4 +1,4 @@
-"""`python -m pipeline check | doctor | show`: about a dataset and its store, without a run."""
+"""`python -m pipeline check | doctor | show | failure`: about a dataset, its store and the newest run."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ GIB = 2**30
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code; what is wrong stands alone on stderr, in one sentence."""
-    commands = {"check": check, "doctor": doctor, "show": show}
+    commands = {"check": check, "doctor": doctor, "show": show, "failure": failure}
     parser = argparse.ArgumentParser(prog="python -m pipeline", description="About a dataset and its store.")
     chosen = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, function in commands.items():
@@ -89,13 +89,14 @@ def show(dataset: Dataset) -> None:
     prepare(dataset)
     import polars as pl
 
+    from pipeline.range_run import command
     from pipeline.store import Store, scan
 
     store = Store(dataset.root)
     days = store.days("features")
     if not days:
         raise PipelineError(
-            f"no features in {dataset.root} yet; {dataset.how_to_make('*', dataset.partitions.start, dataset.last_day())}"
+            f"no features in {dataset.root} yet; run: {command(dataset, (), dataset.partitions.start, dataset.last_day())}"
         )
     rows = scan(dataset.root, "features", days[0], days[-1], missing="skip", allow_stale=True)
     count = rows.select(pl.len()).collect().item()
@@ -108,6 +109,30 @@ def show(dataset: Dataset) -> None:
         f"print(scan('{os.path.relpath(dataset.root)}', 'features', '{days[0]}', '{days[-1]}').collect())\""
     )
     print("Open the UI: make ui, then http://127.0.0.1:3000")
+
+
+def failure(_: Dataset) -> None:
+    """Says in one sentence why the newest run failed.
+
+    Raises:
+        PipelineError: That sentence.
+    """
+    import dagster as dg
+
+    with dg.DagsterInstance.get() as instance:
+        runs = instance.get_runs(limit=1)
+        failed = [run for run in runs if run.status is dg.DagsterRunStatus.FAILURE]
+        if not failed:
+            raise PipelineError("no run has failed: the newest one did not start or has not ended; see what it printed")
+        reasons = []
+        for entry in instance.all_logs(failed[0].run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
+            reported = entry.get_dagster_event().step_failure_data
+            ours = reported.user_failure_data
+            if ours is not None and ours.description:
+                reasons.append(ours.description)
+            elif reported.error is not None:
+                reasons.append(f"{entry.step_key}: {(reported.error.cause or reported.error).message.strip()}")
+    raise PipelineError("; ".join(reasons) or "the run failed outside of a step; see what it printed")
 
 
 def _assets_table(dataset: Dataset, store: "Store") -> str:

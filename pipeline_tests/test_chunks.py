@@ -1,12 +1,11 @@
-"""Chunks: whole users in stored order, on the columns' own memory, on the device that was asked for."""
+"""Chunks hold whole users in stored order, and columns become tensors on their own memory."""
 
 import warnings
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
-from itertools import accumulate
+from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,43 +14,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.chunks import (
-    EventChunk,
-    as_tensor,
-    iter_chunks,
-    opening_tensors,
-    resolve_device,
-    tensor_extras,
-    to_tensors,
-)
-from pipeline.config import Dataset
+from pipeline.chunks import EventChunk, as_tensor, iter_chunks
 from pipeline.contracts import Column, PipelineError
 from pipeline.store import Manifest, Recipe, Store
 
 DAY = date(2025, 3, 7)
-CPU = torch.device("cpu")
 INT_IDS = [2**53 + n for n in range(40)]  # float64 merges neighbours among them
-STRING_IDS = sorted(["", "a", "aa", "b", "B", "é", "é", "日本", *(f"u{n:02d}" for n in range(30))], key=str.encode)
-NOON = datetime(2025, 3, 7, 12, tzinfo=UTC)
-
-
-def dataset(**extra: Any) -> Dataset:
-    return Dataset.model_validate(
-        {
-            "name": "test",
-            "partitions": {"start": "2025-03-01"},
-            "source": {"path": "raw.csv"},
-            "columns": {
-                "user_id": {"from": "user", "type": "int64"},
-                "item_id": {"from": "item", "type": "string"},
-                "timestamp": {"from": "time", "unit": "s"},
-                "action": {"value": "view"},
-            },
-            "actions": {"names": ["view", "cart", "purchase"]},
-            "extra": extra,
-            "store": {"root": "out"},
-        }
-    )
+STRING_IDS = sorted(
+    ["", "a", "aa", "b", "B", "\u00e9", "e\u0301", "日本", *(f"u{n:02d}" for n in range(30))], key=str.encode
+)
 
 
 def day_of_events(store: Store, frames: Sequence[pl.DataFrame]) -> Manifest:
@@ -100,9 +71,6 @@ def assert_whole_users(chunks: Sequence[EventChunk], frame: pl.DataFrame) -> Non
     assert [user for chunk in chunks for user in chunk.users] == frame["user_id"].unique(maintain_order=True).to_list()
 
 
-# -------------------------------------------------------------------------------------------------- iter_chunks
-
-
 def test_chunks_by_hand() -> None:
     """Three users with 2, 3 and 1 rows, about three rows a chunk."""
     first, second = chunks_of([users_frame([2, 3, 1], INT_IDS)], chunk_rows=3)
@@ -125,7 +93,7 @@ def test_chunks_are_a_partition_into_whole_users(
     """Whatever the size of a chunk and the files, which may end in the middle of a user."""
     frame = users_frame(lengths, ids)
     borders = sorted({0, frame.height, *(cut for cut in cuts if cut < frame.height)})
-    files = [frame[low:high] for low, high in zip(borders, borders[1:], strict=False)]
+    files = [frame[low:high] for low, high in pairwise(borders)]
     chunks = chunks_of(files, chunk_rows)
     assert_whole_users(chunks, frame)
     for chunk in chunks:  # about chunk_rows: no more than a block beyond the users that fit no block
@@ -144,7 +112,7 @@ def test_one_row_a_chunk() -> None:
     frame = users_frame([1, 3, 1], STRING_IDS)
     chunks = chunks_of([frame], chunk_rows=1)
     assert_whole_users(chunks, frame)
-    assert [chunk.frame.height for chunk in chunks][0] == 1
+    assert chunks[0].frame.height == 1
 
 
 def test_an_empty_day_has_no_chunks() -> None:
@@ -155,9 +123,6 @@ def test_equal_neighbours_beyond_float64_are_two_users() -> None:
     frame = pl.DataFrame({"user_id": [2**53, 2**53 + 1], "row_id": [0, 1]})
     (chunk,) = chunks_of([frame], chunk_rows=10)
     assert chunk.offsets_U1.tolist() == [0, 1, 2]
-
-
-# ---------------------------------------------------------------------------------------------------- as_tensor
 
 
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.Int32, pl.UInt8, pl.Float32, pl.Float64, pl.Datetime("us", "UTC")])
@@ -222,139 +187,3 @@ def test_other_warnings_are_not_silenced(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch, "from_numpy", from_numpy)
     with pytest.warns(UserWarning, match="something else is wrong"):
         as_tensor(pl.Series("x", [1]))
-
-
-# ---------------------------------------------------------------------------------------------------- to_tensors
-
-
-def event_chunk(**columns: Any) -> EventChunk:
-    """Two users, with two events and one."""
-    frame = pl.DataFrame(
-        {
-            "row_id": [4, 5, 0],
-            "user_id": [7, 7, 9],
-            "timestamp": pl.Series([NOON, NOON, NOON]).cast(pl.Datetime("us", "UTC")),
-            "action": ["purchase", "view", "cart"],
-            **columns,
-        }
-    )
-    return EventChunk(frame, np.array([0, 2, 3], dtype=np.int64))
-
-
-def test_a_chunk_as_features_see_it() -> None:
-    chunk = to_tensors(event_chunk(), dataset=dataset(), device=CPU)
-    assert (chunk.row_id_E.dtype, chunk.row_id_E.tolist()) == (torch.int64, [4, 5, 0])
-    assert (chunk.time_us_E.dtype, chunk.time_us_E.tolist()) == (torch.int64, [1_741_348_800_000_000] * 3)
-    assert (chunk.action_code_E.dtype, chunk.action_code_E.tolist()) == (torch.uint8, [2, 0, 1])
-    assert (chunk.offsets_U1.dtype, chunk.offsets_U1.tolist()) == (torch.int64, [0, 2, 3])
-    assert (chunk.user_E.dtype, chunk.user_E.tolist()) == (torch.int64, [0, 0, 1])
-    assert chunk.action_names == ("view", "cart", "purchase")
-    assert chunk.extra == {}
-
-
-def test_numeric_extra_columns_that_are_never_missing_come_along() -> None:
-    declared = dataset(
-        price={"from": "p", "type": "float64"},
-        count={"from": "c", "type": "int64"},
-        gift={"from": "g", "type": "bool"},
-        note={"from": "n", "type": "string"},
-        rating={"from": "r", "type": "int64", "optional": True},
-    )
-    assert tensor_extras(declared.extra_columns) == ["price", "count", "gift"]
-    columns = {
-        "price": [0.1, 2.0, 3.0],
-        "count": [2**53 + 1, 0, -1],
-        "gift": [True, False, True],
-        "note": ["a", "b", "c"],
-        "rating": [None, 1, 2],
-    }
-    extra = to_tensors(event_chunk(**columns), dataset=declared, device=CPU).extra
-    assert {name: tensor.dtype for name, tensor in extra.items()} == {
-        "price": torch.float64,
-        "count": torch.int64,
-        "gift": torch.bool,
-    }
-    assert {name: tensor.tolist() for name, tensor in extra.items()} == {
-        name: columns[name] for name in ("price", "count", "gift")
-    }
-
-
-@given(lengths=st.lists(st.integers(1, 5), max_size=8))
-def test_user_of_an_event(lengths: list[int]) -> None:
-    users = [u for u, length in enumerate(lengths) for _ in range(length)]
-    frame = pl.DataFrame(
-        {"row_id": range(len(users)), "user_id": users, "timestamp": users, "action": ["view"] * len(users)},
-        schema={"row_id": pl.Int64, "user_id": pl.Int64, "timestamp": pl.Datetime("us", "UTC"), "action": pl.String},
-    )
-    offsets = np.array([0, *accumulate(lengths)], dtype=np.int64)
-    assert to_tensors(EventChunk(frame, offsets), dataset=dataset(), device=CPU).user_E.tolist() == users
-
-
-def test_an_action_that_is_not_declared_is_an_error_and_no_code() -> None:
-    chunk = event_chunk()
-    unknown = EventChunk(chunk.frame.with_columns(action=pl.lit("share")), chunk.offsets_U1)
-    with pytest.raises(pl.exceptions.InvalidOperationError):
-        to_tensors(unknown, dataset=dataset(), device=CPU)
-
-
-# ------------------------------------------------------------------------------------------------ opening_tensors
-
-LAST = {"core.last": Column("core.last", "int64", initial=-(2**63)), "x.on": Column("x.on", "bool", initial=False)}
-
-
-@pytest.mark.parametrize("users", [[2, 5, 7], ["B", "a", "é"]])
-def test_users_without_a_past_get_the_initial_value(users: list[int | str]) -> None:
-    opening = pl.DataFrame({"user_id": [users[2], users[0]], "core.last": [70, 2**53 + 1], "x.on": [True, True]})
-    tensors = opening_tensors(opening, pl.Series(users), LAST, device=CPU)
-    assert tensors["core.last"].tolist() == [2**53 + 1, -(2**63), 70]
-    assert (tensors["x.on"].dtype, tensors["x.on"].tolist()) == (torch.bool, [True, False, True])
-
-
-def test_no_past_at_all() -> None:
-    opening = pl.DataFrame(schema={"user_id": pl.Int64, "core.last": pl.Int64, "x.on": pl.Boolean})
-    tensors = opening_tensors(opening, pl.Series([1, 2]), LAST, device=CPU)
-    assert tensors["core.last"].tolist() == [-(2**63)] * 2
-
-
-def test_the_opening_keeps_the_order_of_many_users() -> None:
-    """More than a hash join keeps in order by chance."""
-    users = pl.Series(range(0, 200_000, 2), dtype=pl.Int64)
-    opening = pl.DataFrame({"user_id": users.reverse()}).with_columns(
-        (pl.col("user_id") * 3).alias("core.last"), pl.lit(value=True).alias("x.on")
-    )
-    tensors = opening_tensors(opening, users, LAST, device=CPU)
-    assert torch.equal(tensors["core.last"], torch.from_numpy(users.to_numpy() * 3))
-
-
-# ------------------------------------------------------------------------------------------------- resolve_device
-
-
-def test_cpu_is_always_there() -> None:
-    assert resolve_device("cpu") == CPU
-
-
-@pytest.mark.parametrize(("available", "device"), [(False, "cpu"), (True, "cuda")])
-def test_auto_takes_cuda_where_it_is(available: bool, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: available)
-    assert resolve_device("auto") == torch.device(device)
-
-
-@pytest.mark.parametrize(("setting", "count"), [("cuda", 0), ("cuda:0", 0), ("cuda:2", 2), ("cuda:7", 1)])
-def test_a_cuda_device_that_is_not_there(setting: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-    with pytest.raises(
-        PipelineError, match=rf'device = "{setting}": this machine has {count} CUDA devices.*write "auto"'
-    ):
-        resolve_device(setting)
-
-
-@pytest.mark.parametrize(("setting", "count"), [("cuda", 1), ("cuda:1", 2)])
-def test_a_cuda_device_that_is_there(setting: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-    assert resolve_device(setting) == torch.device(setting)
-
-
-def test_metal_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(PipelineError, match=r'device = "mps": torch finds no Metal device here; write "auto" or "cpu"'):
-        resolve_device("mps")

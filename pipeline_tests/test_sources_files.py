@@ -81,12 +81,6 @@ def test_neighbours(tmp_path: Path) -> None:
     assert len(files_of_day(dataset(tmp_path, "*.csv"), DAY)) == 5
 
 
-def test_a_file_that_several_days_name_is_read_once(tmp_path: Path) -> None:
-    touch(tmp_path, "2020-01.csv")
-    (file,) = files_of_day(dataset(tmp_path, "{date:%Y-%m}.csv", neighbours=[1, 1]), DAY)
-    assert file.day == DAY
-
-
 def test_ready(tmp_path: Path) -> None:
     declared = dataset(tmp_path, "{date}.csv", ready="{date}/_SUCCESS")
     assert not is_ready(declared, DAY)

@@ -1,5 +1,6 @@
 """From raw columns to the column that a declaration names: `from`, `sql` or `value`."""
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,7 +78,7 @@ def _check_sql(sql: str, schema: pl.Schema, *, where: str) -> None:
         raise PipelineError(
             f"{where} uses the column '{unknown[0]}', which the file lacks; {quoted_or(unknown[0], schema)}"
         )
-    if not expression.meta.is_row_separable():
+    if _looks_around(expression):
         raise PipelineError(
             f"{where} looks at more than one row (an aggregate or a window); use row-wise functions only"
         )
@@ -85,6 +86,26 @@ def _check_sql(sql: str, schema: pl.Schema, *, where: str) -> None:
         pl.DataFrame(schema=schema).select(expression)
     except pl.exceptions.PolarsError as error:
         raise PipelineError(f"{where} does not fit the file's columns: {_first_line(error)}") from None
+
+
+def _looks_around(expression: pl.Expr) -> bool:
+    """Whether the value of a row depends on other rows, or the number of rows changes."""
+    # polars calls COUNT and RANK separable by rows, and cannot tell for IN: its own syntax tree decides first.
+    if _holds_aggregate(json.loads(expression.meta.serialize(format="json"))):
+        return True
+    try:
+        return not expression.meta.is_row_separable()
+    except pl.exceptions.PolarsError:
+        return False
+
+
+def _holds_aggregate(node: object) -> bool:
+    if isinstance(node, dict):
+        return any(
+            key in ("Agg", "Over", "Explode") or (key not in ("Column", "Literal") and _holds_aggregate(part))
+            for key, part in node.items()
+        )
+    return any(map(_holds_aggregate, node)) if isinstance(node, list) else node == "Len"
 
 
 def take_origin(frame: pl.DataFrame, column: RawColumn) -> Origin:
