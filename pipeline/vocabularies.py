@@ -104,11 +104,10 @@ class Vocabulary:
         Raises:
             PipelineError: An index that was never given.
         """
-        low, high = (indices.min(), indices.max())
-        if low is not None and (int(low) < PADDING or int(high) >= self.ids.len() + FIRST_KNOWN):  # type: ignore[arg-type]
-            raise PipelineError(
-                f"found index {low if int(low) < 0 else high}, expected 0..{self.ids.len() + FIRST_KNOWN - 1}"
-            )  # type: ignore[arg-type]
+        last = FIRST_KNOWN + self.ids.len() - 1
+        never_given = indices.filter((indices < PADDING) | (indices > last))
+        if never_given.len():
+            raise PipelineError(f"found index {never_given[0]}, expected {PADDING}..{last}: it was never given to an id")
         known = indices.cast(pl.Int64) - FIRST_KNOWN
         return self.ids.gather(known.set(known < 0, None)).alias("id")
 

@@ -570,7 +570,7 @@ def test_an_expression_that_is_wrong_in_itself_stops(tmp_path: Path, sql: str, s
     "sql",
     [
         "COUNT(event)", "COUNT(*)", "RANK() OVER (ORDER BY event)", "ROW_NUMBER() OVER ()", "event || COUNT(*)",
-        "UNNEST(STRING_TO_ARRAY(event, 'i'))", "SUM(CAST(user AS BIGINT)) OVER (PARTITION BY item)",
+        "UNNEST(STRING_TO_ARRAY(event, 'i'))", 'SUM(CAST("user" AS BIGINT)) OVER (PARTITION BY item)',
     ],
 )  # fmt: skip
 def test_an_expression_over_many_rows_stops(tmp_path: Path, sql: str) -> None:

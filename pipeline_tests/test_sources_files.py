@@ -71,13 +71,13 @@ def test_a_file_outside_the_folder_is_named_in_full(tmp_path: Path) -> None:
 
 
 def test_neighbours(tmp_path: Path) -> None:
-    touch(tmp_path, *(f"{day:02}.csv" for day in range(1, 6)))
-    declared = dataset(tmp_path, "{date:%d}.csv", neighbours=[1, 2])
+    touch(tmp_path, *(f"202001{day:02}.csv" for day in range(1, 6)))
+    declared = dataset(tmp_path, "{date:%Y%m%d}.csv", neighbours=[1, 2])
     found = files_of_day(declared, DAY)
     assert [(file.name, file.day and file.day.day) for file in found] == [
-        ("01.csv", 1), ("02.csv", 2), ("03.csv", 3), ("04.csv", 4),
+        ("20200101.csv", 1), ("20200102.csv", 2), ("20200103.csv", 3), ("20200104.csv", 4),
     ]  # fmt: skip
-    assert names(files_of_day(dataset(tmp_path, "{date:%d}.csv"), DAY)) == ["02.csv"]
+    assert names(files_of_day(dataset(tmp_path, "{date:%Y%m%d}.csv"), DAY)) == ["20200102.csv"]
     assert len(files_of_day(dataset(tmp_path, "*.csv"), DAY)) == 5
 
 

@@ -1,0 +1,165 @@
+"""The stored order: whatever the budget, it is that of Python's `sorted` by (user, time, row)."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.contracts import PipelineError
+from pipeline.events.arrange import Arranger, sort_rows
+
+Rows = list[tuple[Any, int]]
+
+
+def frame_of(rows: Rows, *, first: int = 0, dtype: type[pl.DataType] = pl.Int64) -> pl.DataFrame:
+    """(user, time) rows as the stage hands them over; `payload` is there to see rows torn apart."""
+    return pl.DataFrame(
+        {
+            "row_id": range(first, first + len(rows)),
+            "user_id": [user for user, _ in rows],
+            "timestamp": [time for _, time in rows],
+            "payload": [f"{user}@{time}#{row}" for row, (user, time) in enumerate(rows, first)],
+        },
+        schema={"row_id": pl.Int64, "user_id": dtype, "timestamp": pl.Int64, "payload": pl.String},
+    )
+
+
+def expected(rows: Rows) -> list[tuple[int, Any, int, str]]:
+    """By the bytes of text, or the number."""
+    full = [(row, user, time, f"{user}@{time}#{row}") for row, (user, time) in enumerate(rows)]
+    return sorted(full, key=lambda r: (r[1].encode() if isinstance(r[1], str) else r[1], r[2], r[0]))
+
+
+def dtype_of(rows: Rows) -> type[pl.DataType]:
+    return pl.String if rows and isinstance(rows[0][0], str) else pl.Int64
+
+
+def arranged(rows: Rows, *, budget: int, block: int, folder: Path) -> tuple[list[pl.DataFrame], Arranger]:
+    arranger = Arranger(budget_bytes=budget, directory=folder / "parts")
+    for start in range(0, len(rows), block):
+        arranger.add(frame_of(rows[start : start + block], first=start, dtype=dtype_of(rows)))
+    return list(arranger.ranges()), arranger
+
+
+def rows_of(frames: list[pl.DataFrame]) -> list[tuple[Any, ...]]:
+    return [row for frame in frames for row in frame.rows()]
+
+
+def test_user_then_time_then_row() -> None:
+    rows: Rows = [(2, 10), (1, 30), (2, 10), (1, 5), (-3, 99), (2, 9)]
+    assert [row[:3] for row in sort_rows(frame_of(rows)).rows()] == [
+        (4, -3, 99), (3, 1, 5), (1, 1, 30), (5, 2, 9), (0, 2, 10), (2, 2, 10),
+    ]  # fmt: skip
+
+
+def test_text_is_sorted_by_its_bytes() -> None:
+    users = ["b", "a", "é", "z", "", "aa", "日本", "A", "a\x00", "\U0001f600", "ÿ", "\uffee"]  # fmt: skip
+    found = sort_rows(frame_of([(user, 0) for user in users], dtype=pl.String))["user_id"].to_list()
+    assert found == sorted(users, key=str.encode)
+    # Bytes differ here from UTF-16 units: an emoji stands behind U+FFEE.
+    assert found[-3:] == ["日本", "\uffee", "\U0001f600"]
+
+
+@pytest.mark.parametrize("rows", [[], [(1, 5)], [(7, 7)] * 5])
+def test_nothing_one_row_and_all_ties(rows: Rows) -> None:
+    assert sort_rows(frame_of(rows)).rows() == expected(rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(2**63 - 1, 5), (-(2**63), 9), (0, 1), (-(2**63), 2)],  # the span of users overflows int64
+        [(2**62, 2**50), (0, 0), (2**62, 0), (1, 2**50)],  # 63 + 51 bits
+        [(2**11, 2**50), (0, 0), (2**11 - 1, 2**50), (2**11 - 1, 0)],  # 12 + 51 = 63 bits: one too many
+        [(2**10, 2**50), (0, 0), (2**10 - 1, 2**50), (2**10 - 1, 0)],  # 11 + 51 = 62 bits: just fits
+        [(1, -(2**61)), (1, 2**60), (0, 0)],
+    ],
+)
+def test_keys_at_the_border_of_what_packs(rows: Rows) -> None:
+    assert sort_rows(frame_of(rows)).rows() == expected(rows)
+
+
+def test_a_key_that_cannot_be_packed_at_all_is_refused() -> None:
+    with pytest.raises(
+        PipelineError, match=r"a day holds 2 users over 62 bits of microseconds, more than a sort key of 62 bits"
+    ):
+        sort_rows(frame_of([(1, 0), (2, 2**62 - 1)]))
+
+
+def test_what_comes_in_is_not_changed() -> None:
+    frame = frame_of([(3, 1), (1, 1), (2, 0)])
+    before = frame.clone()
+    sort_rows(frame)
+    assert frame.equals(before)
+
+
+USERS = st.sampled_from(
+    [
+        st.integers(0, 5),
+        st.integers(-(2**63), 2**63 - 1),
+        st.sampled_from([2**63 - 1, -(2**63), 2**53, 2**53 + 1, 0]),
+        st.sampled_from(["", "a", "A", "é", "z", "日本", "\U0001f600", "a\x00b", "10", "9"]),
+        st.text(max_size=3),
+    ]
+)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Rows:
+    users = draw(USERS)
+    times = draw(st.sampled_from([st.integers(0, 3), st.integers(0, 86_400_000_000 - 1)]))
+    rows = draw(st.lists(st.tuples(users, times), max_size=60))
+    if rows and draw(st.booleans()):  # one giant user
+        rows = [row for one in rows for row in (one, (rows[0][0], one[1]))]
+    return rows
+
+
+@given(logs())
+def test_sort_rows_equals_sorted(rows: Rows) -> None:
+    assert sort_rows(frame_of(rows, dtype=dtype_of(rows))).rows() == expected(rows)
+
+
+@given(logs(), st.sampled_from([1, 100, 700, 10**9]), st.integers(1, 30))
+def test_spilled_or_not_the_order_is_that_of_sorted(rows: Rows, budget: int, block: int) -> None:
+    with TemporaryDirectory() as folder:
+        frames, arranger = arranged(rows, budget=budget, block=block, folder=Path(folder))
+        assert rows_of(frames) == expected(rows)
+        assert (arranger.spilled_bytes > 0) == (budget < 10**9 and bool(rows))
+        users = [set(frame["user_id"].to_list()) for frame in frames]
+        assert sum(map(len, users)) == len(set().union(*users)), "a user was cut in two"
+        arranger.close()
+        assert list(Path(folder).iterdir()) == []
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_spilled_day_comes_in_ranges_about_as_large_as_the_budget(tmp_path: Path, text: bool) -> None:
+    users = [(f"user-number-{n % 500}" if text else n % 500, n // 7) for n in range(20_000)]
+    frames, arranger = arranged(users, budget=100_000, block=1000, folder=tmp_path)
+    assert rows_of(frames) == expected(users)
+    sizes = [int(frame.estimated_size()) for frame in frames]
+    assert max(sizes) <= 2 * 100_000
+    assert len(frames) <= 2 * (1 + arranger.spilled_bytes // 100_000), "far too many small ranges"
+    assert min(frame.height for frame in frames) > 100
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_a_user_larger_than_the_budget_is_one_range_and_the_others_stay_apart(tmp_path: Path, position: int) -> None:
+    giant = [0, 250, 500][position]
+    rows: Rows = [(n % 501, n) for n in range(4000)] + [(giant, n) for n in range(20_000)]
+    frames, _ = arranged(rows, budget=50_000, block=500, folder=tmp_path)
+    assert rows_of(frames) == expected(rows)
+    with_giant = [frame for frame in frames if giant in frame["user_id"]]
+    assert len(with_giant) == 1
+    assert max(int(frame.estimated_size()) for frame in frames if frame is not with_giant[0]) <= 2 * 50_000
+
+
+def test_empty_blocks_are_nothing(tmp_path: Path) -> None:
+    arranger = Arranger(budget_bytes=1, directory=tmp_path / "parts")
+    arranger.add(frame_of([]))
+    assert list(arranger.ranges()) == []
+    assert not (tmp_path / "parts").exists()
+    arranger.close()
