@@ -26,7 +26,7 @@ def build_partitions(dataset: Dataset) -> dg.DailyPartitionsDefinition:
     )
 
 
-def build_jobs(dataset: Dataset, partitions: dg.DailyPartitionsDefinition) -> tuple["Job", ...]:
+def build_jobs(dataset: Dataset) -> tuple["Job", ...]:
     """`make_days` for a day, `all_checks` and `deep_checks` for what lies on disk."""
     every = dg.AssetSelection.assets(*(asset_key(dataset, asset) for asset in CHECKED))
     again = dg.AssetSelection.checks(*(dg.AssetCheckKey(asset_key(dataset, asset), PROOF_AGAIN) for asset in CHECKED))
@@ -35,7 +35,6 @@ def build_jobs(dataset: Dataset, partitions: dg.DailyPartitionsDefinition) -> tu
         dg.define_asset_job(
             prefixed(dataset, "make_days"),
             selection=every,
-            partitions_def=partitions,
             description="Makes, proves and publishes every asset of a day.",
         ),
         dg.define_asset_job(

@@ -86,7 +86,7 @@ def build(environment: Environment) -> dg.Definitions:
     from pipeline.resources import Compute, Lake
 
     partitions = build_partitions(dataset)
-    jobs = build_jobs(dataset, partitions)
+    jobs = build_jobs(dataset)
     return dg.Definitions(
         assets=build_assets(
             dataset=dataset, features=features, partitions=partitions, days_per_run=environment.days_per_run

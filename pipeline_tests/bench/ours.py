@@ -38,15 +38,15 @@ root = "store"
 """
 
 
-def convert(raw: Path, out: Path) -> Mapping[str, Any]:
-    """Runs every stage on the day of `raw`."""
+def prepare(raw: Path, out: Path) -> Work:
+    """An empty store and a dataset file for the day of `raw`."""
     shutil.rmtree(out / "store", ignore_errors=True)
     file = out / "dataset.toml"
     file.write_text(DATASET.format(day=DAY, raw=raw.resolve(), actions=list(ACTIONS)).replace("'", '"'))
     dataset = load_dataset(file)
     store = Store(dataset.root)
     store.open_for(dataset)
-    work = Work(
+    return Work(
         dataset=dataset,
         features=load_features(dataset.features.use, dataset.features.parameters),
         store=store,
@@ -56,12 +56,17 @@ def convert(raw: Path, out: Path) -> Mapping[str, Any]:
         force=True,
         report=lambda _line: None,
     )
+
+
+def convert(raw: Path, out: Path) -> Mapping[str, Any]:
+    """Runs every stage on the day of `raw`."""
+    work = prepare(raw, out)
     outcomes = {asset: run_day(asset, DAY, work) for asset in STAGES}
     return {
         "rows": outcomes["features"].manifest.rows,
         "stages": {asset: outcome.make_s for asset, outcome in outcomes.items()},
         "proofs": {asset: outcome.prove_s for asset, outcome in outcomes.items()},
-        "output": str(store.directory("features", DAY).relative_to(out.resolve())),
+        "output": str(work.store.directory("features", DAY).relative_to(out.resolve())),
     }
 
 
