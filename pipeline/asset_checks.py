@@ -94,8 +94,16 @@ def check_result(dataset: Dataset, asset: str, check: str, days: Sequence[DayPro
         dataset: The declarations.
         asset: Name of the asset.
         check: `proof` or `proof_again`.
-        days: At least one.
+        days: What is known of each; with none the check warns.
     """
+    if not days:
+        return dg.AssetCheckResult(
+            asset_key=asset_key(dataset, asset),
+            check_name=check,
+            passed=False,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=f"no day of {asset} is published in {dataset.root}",
+        )
     failed = [day for day in days if not day.passed]
     rows = [{"day": str(day.day), "status": day.status, **row} for day in days for row in day.findings]
     rows.sort(key=lambda row: row["passed"])  # what failed comes first
@@ -112,7 +120,7 @@ def check_result(dataset: Dataset, asset: str, check: str, days: Sequence[DayPro
     if differences:
         metadata["first_rows_that_differ"] = table_value(DIFFERENCE_COLUMNS, differences[:MAX_ROWS])
     statuses = sorted({day.status for day in days})
-    passed = f"{len(days)} days, {len(rows)} proofs passed ({', '.join(statuses)})"
+    passed = f"{len(days)} day{'s' if len(days) != 1 else ''}, {len(rows)} proofs passed ({', '.join(statuses)})"
     return dg.AssetCheckResult(
         asset_key=asset_key(dataset, asset),
         check_name=check,
@@ -141,15 +149,6 @@ def _proof_again(asset: str, dataset: Dataset, features: Sequence[Feature]) -> d
     def prove(context: dg.AssetCheckExecutionContext, config: ProveConfig, lake: Lake) -> Iterator[dg.AssetCheckResult]:
         store = lake.reading()
         days = run_days(context) or store.days(asset)[-config.newest_days :]
-        if not days:
-            yield dg.AssetCheckResult(
-                asset_key=spec.asset_key,
-                check_name=PROOF_AGAIN,
-                passed=False,
-                severity=dg.AssetCheckSeverity.WARN,
-                description=f"no day of {asset} is published in {store.root}",
-            )
-            return
         proofs = [
             day_proof_again(
                 asset, day, dataset=dataset, features=features, store=store, run=context.run.run_id, deep=config.deep

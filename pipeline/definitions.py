@@ -96,7 +96,7 @@ def build(environment: Environment) -> dg.Definitions:
         schedules=build_schedules(dataset, jobs),
         resources={
             "lake": Lake(root=str(dataset.root)),
-            "compute": Compute(device=dataset.compute.device, chunk_rows=dataset.compute.chunk_rows),
+            "compute": Compute(),
         },
         executor=EXECUTORS[environment.executor],
     )

@@ -31,6 +31,7 @@ LATER = {
     "user_state": ("features",),
     "features": (),
 }
+NEWEST_DAYS = 7  # that the check `proof` proves when it is executed alone, without a partition
 SENTENCES = 3  # of bad days that the description quotes; the check's table and the log have all
 
 
@@ -75,6 +76,11 @@ def make_days(
     Raises:
         Failure: One sentence; the good days are published and recorded.
     """
+    if not days:
+        hint = command(dataset, tables, dataset.partitions.start, dataset.last_day())
+        raise dg.Failure(
+            f"{stage} is made day by day, and this run names no day; choose one, or run: {hint}", allow_retries=False
+        )
     try:
         work = work_for(
             asset=stage, context=context, dataset=dataset, features=features, lake=lake, compute=compute, config=config
@@ -113,8 +119,10 @@ def prove_days(
         if not _check_asked_for(context, dataset, table):
             continue
         proofs = [
-            day_proof_again(table, day, dataset=dataset, features=features, store=store, run=context.run_id, deep=False)
-            for day in days or store.days(table)[-1:]
+            day_proof_again(
+                table, day, dataset=dataset, features=features, store=store, run=context.run.run_id, deep=False
+            )
+            for day in days or store.days(table)[-NEWEST_DAYS:]
         ]
         yield check_result(dataset, table, PROOF, proofs)
 

@@ -55,26 +55,27 @@ class Lake(dg.ConfigurableResource):
 
 
 class Compute(dg.ConfigurableResource):
-    """How the work is done; none of it changes a value."""
+    """How the work is done; none of it changes a value. What a run leaves out is as the dataset file says."""
 
-    device: str = Field(description="auto, cpu, cuda, cuda:N or mps.")
-    chunk_rows: int = Field(description="About how many events a chunk holds.")
+    device: str | None = Field(default=None, description="auto, cpu, cuda, cuda:N or mps.")
+    chunk_rows: int | None = Field(default=None, description="About how many events a chunk holds.")
 
-    def checked(self) -> "Compute":
-        """Itself.
+    def settings(self, dataset: Dataset) -> ComputeSettings:
+        """The dataset's settings with what this run overrides.
 
         Raises:
-            PipelineError: A value that the dataset file would not accept either.
+            PipelineError: A value that the dataset file could not hold either.
         """
+        overrides = {"device": self.device, "chunk_rows": self.chunk_rows}
+        said = {name: value for name, value in overrides.items() if value is not None}
         try:
-            ComputeSettings(device=self.device, chunk_rows=self.chunk_rows)
+            return ComputeSettings(**{**dataset.compute.model_dump(), **said})
         except ValidationError as error:
             problem = error.errors()[0]
             message = problem["msg"].removeprefix("Value error, ")
             raise PipelineError(
-                f"compute resource: {problem['loc'][0]}: {message} (found {problem['input']!r})"
+                f"run config of the compute resource: {problem['loc'][0]}: {message} (found {problem['input']!r})"
             ) from None
-        return self
 
 
 def work_for(
@@ -97,16 +98,16 @@ def work_for(
     from pipeline.chunks import resolve_device
     from pipeline.stages import Work
 
-    if dataset.compute.threads is not None:
-        torch.set_num_threads(dataset.compute.threads)
-    compute.checked()
+    settings = compute.settings(dataset)
+    if settings.threads is not None:
+        torch.set_num_threads(settings.threads)
     return Work(
         dataset=dataset,
         features=features,
         store=lake.open_for(dataset),
-        run=context.run_id,
-        device=resolve_device(compute.device if asset == "features" else "cpu"),
-        chunk_rows=compute.chunk_rows,
+        run=context.run.run_id,
+        device=resolve_device(settings.device if asset == "features" else "cpu"),
+        chunk_rows=settings.chunk_rows,
         force=config.force,
         report=context.log.info,
     )

@@ -1,6 +1,7 @@
 """Content versions: the same values give the same hash, however they are cut; other values another one."""
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -64,7 +65,7 @@ def frame_of(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
 def test_content_is_independent_of_chunks(rows: list[tuple[Any, ...]], cuts: list[int]) -> None:
     frame = frame_of(rows)
     borders = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
-    slices = [frame[low:high] for low, high in zip(borders, borders[1:], strict=False)]
+    slices = [frame[low:high] for low, high in pairwise(borders)]
     whole = content_of(frame)
     assert content_of(*slices) == whole
     assert content_of(pl.concat(slices, rechunk=False)) == whole

@@ -30,7 +30,9 @@ def key(name: str) -> dg.AssetKey:
 
 def test_the_edges_are_those_of_the_contract(tmp_path: Path) -> None:
     graph = graph_of(tmp_path).resolve_asset_graph()
-    parents = {node.key.to_user_string(): sorted(k.to_user_string() for k in node.parent_keys) for node in graph.asset_nodes}
+    parents = {
+        node.key.to_user_string(): sorted(k.to_user_string() for k in node.parent_keys) for node in graph.asset_nodes
+    }
     assert parents == {
         "raw_logs": [],
         "events": ["raw_logs"],
@@ -102,12 +104,13 @@ def test_the_key_prefix_is_in_every_name(tmp_path: Path) -> None:
     assert {schedule.name for schedule in repository.schedule_defs} == {"shop_daily", "shop_deep"}
 
 
-def test_all_checks_selects_exactly_proof_again(tmp_path: Path) -> None:
+def test_all_checks_runs_the_steps_of_proof_again_and_no_other(tmp_path: Path) -> None:
+    definitions = graph_of(tmp_path)
     for name in ("all_checks", "deep_checks"):
-        job = graph_of(tmp_path).resolve_job_def(name)
-        selected = {(k.asset_key.to_user_string(), k.name) for k in job.asset_layer.selected_asset_check_keys}
-        assert selected == {(asset, "proof_again") for asset in MADE}
-        assert not job.asset_layer.executable_asset_keys & job.asset_layer.selected_asset_keys
+        steps = set(definitions.resolve_job_def(name).graph.node_dict)
+        assert steps == {f"prove_{asset}_again" for asset in MADE}
+    every = set(definitions.resolve_job_def("make_days").graph.node_dict)
+    assert every == {"events", *CHAIN, "features", *(f"prove_{asset}_again" for asset in MADE)}
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -122,7 +125,9 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_loading_costs_no_torch() -> None:
-    code = "import sys; from pipeline.definitions import defs; defs().get_repository_def(); print('torch' in sys.modules)"
+    code = (
+        "import sys; from pipeline.definitions import defs; defs().get_repository_def(); print('torch' in sys.modules)"
+    )
     done = python(code)
     assert done.stdout.strip() == "False", done.stderr
 

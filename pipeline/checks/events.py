@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 
 from pipeline.checks.findings import Findings
+from pipeline.checks.raw_oracle import prove_raw
 from pipeline.checks.reading import Subject, prove_files, prove_schema, range_problems
 from pipeline.events import REASONS, event_columns, rejected_columns
 from pipeline.store import ContentHash
@@ -66,7 +67,8 @@ def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[s
     findings.expect("rejected_events ascend by row_id", expected=True, found=rejected["row_id"].is_sorted())
     for name in ("ties", "duplicates"):
         findings.note(name, subject.manifest.counts.get(name, 0))
-    return {"rows_covered": subject.manifest.rows, "rejected_covered": rejected.height}
+    figures = prove_raw(subject, aside, findings)
+    return {"rows_covered": subject.manifest.rows, "rejected_covered": rejected.height, **figures}
 
 
 def _not_ascending(keys: pl.DataFrame) -> int:
