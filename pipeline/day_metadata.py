@@ -146,12 +146,12 @@ def first_rows(table: str, manifest: "Manifest", work: "Work") -> "pl.DataFrame"
 
 
 def markdown_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Rows as a Markdown table.
+    r"""Rows as a Markdown table.
 
     >>> print(markdown_table(["id", "raw"], [[1, "a|b"]]))
     | id | raw |
     |---|---|
-    | 1 | a\\|b |
+    | 1 | a\|b |
     """
     lines = [_line(names), "|" + "---|" * len(names), *(_line(row) for row in rows)]
     return "\n".join(lines)

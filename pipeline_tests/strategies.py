@@ -3,6 +3,7 @@
 A log holds a few users; each has events on earlier days (`past`, maybe none) and in the chunk (`present`, at least one).
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -17,6 +18,7 @@ SECOND_US, MINUTE_US, DAY_US = 1_000_000, 60_000_000, 86_400_000_000
 EARLIEST_US = 631_152_000_000_000  # 1990-01-01, the first plausible instant
 LATEST_US = 4_102_444_799_999_999  # the last of 2099: no clock that runs these tests is beyond it
 HEAVY = 40  # events in the chunk that make a heavy user
+MANY = 20  # users that no failure report should print
 
 GAPS_US = (
     *(0, 0, 0, 1, 999_999, SECOND_US, 1_500_000),
@@ -50,6 +52,8 @@ class Log:
     present: tuple[tuple[Event, ...], ...]
 
     def __repr__(self) -> str:
+        if len(self.present) > MANY:
+            return f"Log({len(self.present)} users)"
         users = [f"{_short(past)} | {_short(present)}" for past, present in zip(self.past, self.present, strict=True)]
         return f"Log(actions={self.declared.action_names}, users (past | present): {users})"
 
@@ -96,10 +100,10 @@ def _short(events: Sequence[Event]) -> str:
     return ", ".join(steps).removeprefix("+")
 
 
-def _drafts(action_names: tuple[str, ...], gaps_us: list[int]) -> st.SearchStrategy[Draft]:
+def _drafts(action_names: tuple[str, ...]) -> st.SearchStrategy[Draft]:
     return st.builds(
         Draft,
-        gap_us=st.sampled_from(gaps_us),
+        gap_us=st.sampled_from(GAPS_US) | st.sampled_from(GAPS_US) | st.integers(0, 400 * DAY_US),
         action=st.sampled_from(action_names),
         extra=st.fixed_dictionaries(
             {
@@ -115,12 +119,10 @@ def _drafts(action_names: tuple[str, ...], gaps_us: list[int]) -> st.SearchStrat
 def logs(draw: st.DrawFn, *, min_users: int = 0, max_users: int = 4) -> Log:
     """Logs with ties, heavy users, users of one event, long pauses, and times at both ends of what is plausible."""
     declared = Declaration(draw(st.sampled_from(ACTIONS)))
-    # A few gaps a log, and not one an event: a rare gap then also lies at borders, cuts and in a row.
-    gaps_us = draw(st.lists(st.sampled_from(GAPS_US) | st.integers(0, 400 * DAY_US), min_size=1, max_size=4))
     users: list[list[tuple[int, Draft]]] = []
     cuts: list[int] = []
     for _ in range(draw(st.integers(min_users, max_users))):
-        drafts = draw(st.lists(_drafts(declared.action_names, gaps_us), min_size=1, max_size=6))
+        drafts = draw(st.lists(_drafts(declared.action_names), min_size=1, max_size=6))
         drafts *= draw(st.sampled_from((1, 1, 1, 1, 2, 30)))
         start_us = draw(st.sampled_from((EARLIEST_US, LATEST_US - DAY_US)) | st.integers(EARLIEST_US, LATEST_US))
         times_us = [min(start_us + us, LATEST_US) for us in accumulate(draft.gap_us for draft in drafts)]
@@ -135,6 +137,28 @@ def cut_logs(draw: st.DrawFn) -> tuple[Log, tuple[int, ...]]:
     """A log, and for every user a number from 0 to all of the events in the chunk: where to cut."""
     log = draw(logs())
     return log, tuple(draw(st.sampled_from((0, 1, len(user))) | st.integers(0, len(user))) for user in log.present)
+
+
+def large_log() -> Log:
+    """80,000 events of 1,200 users, half of them seen before: every gap of `GAPS_US` at many borders; always the same."""
+    dice, declared = random.Random(7), Declaration(("view", "purchase"))
+    users, cuts = [], []
+    for _ in range(1_200):
+        time_us, user = EARLIEST_US, []
+        for n in range(dice.choice((1, 2, 3, 20, 276))):
+            time_us = min(time_us + dice.choice((*GAPS_US, dice.randrange(DAY_US))), LATEST_US)
+            extra = {"price": 0.5 * n, "quantity": n, "promoted": n % 2 == 0}
+            user.append((time_us, Draft(0, dice.choice(declared.action_names), extra)))
+        users.append(user)
+        cuts.append(dice.choice((0, dice.randrange(len(user)))))
+    past = _events([user[:cut] for user, cut in zip(users, cuts, strict=True)], declared)
+    return Log(declared, past, _events([user[cut:] for user, cut in zip(users, cuts, strict=True)], declared))
+
+
+def large_cut_log() -> tuple[Log, tuple[int, ...]]:
+    """The large log, cut in the middle of every user."""
+    log = large_log()
+    return log, tuple(len(user) // 2 for user in log.present)
 
 
 def _events(users: Sequence[Sequence[tuple[int, Draft]]], declared: Declaration) -> tuple[tuple[Event, ...], ...]:

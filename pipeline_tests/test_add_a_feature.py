@@ -103,6 +103,60 @@ def test_a_mistake_in_it_is_caught(project: Path, law: str, right: str, wrong: s
     assert re.search(rf"test_{law}\w*\[sessions\] FAILED", result.stdout), result.stdout
 
 
+TWO_DAYS = """
+import sys
+from datetime import date
+from pathlib import Path
+from pipeline.chunks import resolve_device
+from pipeline.config import load_dataset
+from pipeline.features import load_features
+from pipeline.stages import STAGES, Work, run_day
+from pipeline.store import Store, scan
+
+dataset = load_dataset(Path(sys.argv[1]) / "dataset.toml")
+work = Work(
+    dataset=dataset, features=load_features(None, {}), store=Store(dataset.root), run="run", device=resolve_device("cpu"),
+    chunk_rows=2, force=False, report=lambda line: None,
+)
+for day in ("2025-03-07", "2025-03-08"):
+    for asset in STAGES:
+        outcome = run_day(asset, date.fromisoformat(day), work)
+        assert outcome.proof.passed
+rows = scan(dataset.root, "features", "2025-03-07", "2025-03-08").sort("day", "row_id").collect()
+print(rows["session_number"].to_list(), rows["is_session_start"].cast(int).to_list())
+"""
+
+DATASET = """
+name = "tiny"
+[partitions]
+start = "2025-03-07"
+end = "2025-03-08"
+[source]
+path = "{date}.csv"
+[columns]
+user_id = { from = "user", type = "int64" }
+item_id = { from = "item", type = "string" }
+timestamp = { from = "time", format = "%Y-%m-%d %H:%M", timezone = "UTC" }
+action = { value = "view" }
+[actions]
+names = ["view"]
+[store]
+root = "store"
+"""
+
+
+def test_it_is_carried_over_midnight_and_proven(project: Path, tmp_path: Path) -> None:
+    """Two days through all stages: user 1 goes on after midnight, user 2 pauses for 31 minutes."""
+    (tmp_path / "dataset.toml").write_text(DATASET)
+    evening = ["1,a,2025-03-07 09:00", "1,a,2025-03-07 23:50", "2,a,2025-03-07 23:50"]
+    night = ["1,a,2025-03-08 00:20", "2,a,2025-03-08 00:21", "3,a,2025-03-08 00:22"]
+    for day, lines in (("2025-03-07", evening), ("2025-03-08", night)):
+        (tmp_path / f"{day}.csv").write_text("\n".join(["user,item,time", *lines, ""]))
+    result = run(project, "-c", TWO_DAYS, str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "[0, 1, 0, 1, 1, 0] [1, 1, 1, 0, 1, 1]\n"
+
+
 PARAMETERS = """
 import sys, tomllib
 from pipeline.config import FeatureSettings

@@ -132,7 +132,7 @@ def test_loading_costs_no_torch() -> None:
     assert done.stdout.strip() == "False", done.stderr
 
 
-def test_threads_reach_polars_and_torch(tmp_path: Path) -> None:
+def test_threads_reach_polars(tmp_path: Path) -> None:
     file = write_dataset_file(tmp_path / "dataset.toml", compute={"threads": 1})
     code = "from pipeline.definitions import defs; defs(); import polars; print(polars.thread_pool_size())"
     assert python(code, PIPELINE_DATASET=str(file)).stdout.strip() == "1"

@@ -1,13 +1,12 @@
 """The laws that every feature obeys, over every feature that is found: a new file is under them by being there."""
 
-import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 
 from pipeline.contracts import Chunk, Event, Feature
 from pipeline.features import load_features
@@ -23,9 +22,18 @@ from pipeline_tests.loops import (
     states_after,
     summary,
 )
-from pipeline_tests.strategies import EARLIEST_US, Declaration, Log, chunk_of_events, cut_logs, logs
+from pipeline_tests.strategies import (
+    EARLIEST_US,
+    Declaration,
+    Log,
+    chunk_of_events,
+    cut_logs,
+    large_cut_log,
+    logs,
+)
 
 FEATURES = load_features(None, {})
+LARGE = large_cut_log()
 every_feature = pytest.mark.parametrize("feature", FEATURES, ids=[feature.name for feature in FEATURES])
 
 
@@ -59,7 +67,7 @@ def test_law_01_equals_its_loop(feature: Feature, log: Log) -> None:
 @pytest.mark.parametrize("threads", [1, 4])
 def test_law_01_equals_its_loop_at_size(feature: Feature, threads: int) -> None:
     """Law 1, on a chunk that is large enough for torch to split it among threads."""
-    log = large_log()
+    log, _ = LARGE
     former = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -112,6 +120,7 @@ def test_law_03_values_in_range(feature: Feature, log: Log) -> None:
 
 @every_feature
 @given(case=cut_logs())
+@example(case=LARGE)
 def test_law_04_the_past_does_not_depend_on_the_future(feature: Feature, case: tuple[Log, tuple[int, ...]]) -> None:
     """Law 4: with every user cut short, the events that are left keep their values."""
     log, cuts = case
@@ -137,6 +146,7 @@ def test_law_05_users_do_not_see_each_other(feature: Feature, log: Log) -> None:
 
 @every_feature
 @given(case=cut_logs())
+@example(case=LARGE)
 def test_law_06_cut_and_carried_equals_uncut(feature: Feature, case: tuple[Log, tuple[int, ...]]) -> None:
     """Law 6: cut at any event and carried across gives the values and the state of the uncut log; `combine` is associative."""
     log, cuts = case
@@ -278,20 +288,3 @@ def test_a_feature_declares_what_it_carries(feature: Feature) -> None:
     if feature.state:
         assert feature.initial() == {column.name: column.initial for column in feature.state}
     assert type(feature.version) is int
-
-
-def large_log() -> Log:
-    """70,000 events of 1,000 users, half of them seen before."""
-    dice, declared = random.Random(7), Declaration(("view", "purchase"))
-    past, present = [], []
-    for u in range(1_000):
-        time_us, events = EARLIEST_US, []
-        for n in range(dice.choice((1, 3, 20, 276))):
-            time_us += dice.choice((0, 1, dice.randrange(10**6), dice.randrange(10**13)))
-            extra = {"price": 0.5 * n, "quantity": n, "promoted": n % 2 == 0}
-            action = dice.choice(declared.action_names)
-            events.append(Event(n, u, "item", time_us, action, declared.action_names, extra))
-        cut = dice.randrange(len(events)) if u % 2 else 0
-        past.append(tuple(events[:cut]))
-        present.append(tuple(events[cut:]))
-    return Log(declared, tuple(past), tuple(present))

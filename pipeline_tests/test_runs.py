@@ -319,6 +319,39 @@ def test_a_run_without_a_day_makes_nothing_and_says_so(runner: Runner) -> None:
     assert runner.published("events") == runner.recorded("events") == []
 
 
+def test_threads_reach_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setenv("POLARS_MAX_THREADS", "2")  # so that it is put back
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with dg.DagsterInstance.ephemeral() as instance:
+            assert Runner(tiny(tmp_path, compute={"threads": 1}), instance).run(DAYS[0], select=["events"]).success
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_bug_still_records_what_is_published_and_shows_itself(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pipeline.stages
+
+    right = pipeline.stages.run_day
+
+    def breaks_on_the_third(stage: str, day: date, work: Any) -> Any:
+        if day == date(2020, 1, 3):
+            raise ZeroDivisionError("a bug")
+        return right(stage, day, work)
+
+    monkeypatch.setattr(pipeline.stages, "run_day", breaks_on_the_third)
+    result = runner.run(DAYS[0], DAYS[-1])
+    (failure,) = [event for event in result.all_events if event.event_type is dg.DagsterEventType.STEP_FAILURE]
+    assert "ZeroDivisionError: a bug" in failure.step_failure_data.error.to_string()
+    assert runner.recorded("events") == runner.published("events") == list(DAYS[:2])
+
+
 def test_misspelt_run_config_is_refused(runner: Runner) -> None:
     with pytest.raises(dg.DagsterInvalidConfigError, match="forse"):
         runner.run(DAYS[0], config={"ops": {"events": {"config": {"forse": True}}}})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config import Dataset
@@ -269,6 +269,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
 DAYS = (FIRST, SECOND, THIRD)
 
 
+@settings(max_examples=10)
 @given(st.lists(st.tuples(st.sampled_from(DAYS), st.lists(st.integers(0, 9), max_size=4)), min_size=1, max_size=5))
 def test_whatever_is_made_in_whatever_order_no_index_ever_changes(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, list[int]]]
@@ -418,7 +419,7 @@ def test_reverse_look_up(built: Any) -> None:
     for wrong, found in {6: 6, -1: -1}.items():
         with pytest.raises(PipelineError) as caught:
             ids_of(store.root, USERS, [2, wrong], dataset)
-        assert str(caught.value) == f"found index {found}, expected 0..5"
+        assert str(caught.value) == f"found index {found}, expected 0..5: it was never given to an id"
 
 
 # --- a damaged log -----------------------------------------------------------------------------------------------

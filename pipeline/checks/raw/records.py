@@ -193,7 +193,7 @@ class _CsvCount:
                 self._names = self._settings.columns or next(csv.reader([self._text(line)], **self._dialect()))
         self._by_line()
         while block := self._block():
-            if self._quote and self._quote in block or not self._count_newlines(block):
+            if (self._quote and self._quote in block) or not self._count_newlines(block):
                 self._queue = _lines(block)
                 self._by_line()
         return self._reading
