@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -191,14 +192,13 @@ def _progress(day: date, done: int, total: int, seconds: float) -> str:
     return f"features {day}: {done:,} of {total:,} events, {rate:,.0f} events/s, {(total - done) / max(rate, 1e-9):,.0f} s left"
 
 
-def matrix(root: str, start: date | str, end: date | str, *, action_names: Sequence[str]) -> "torch.Tensor":
+def matrix(root: str | Path, start: date | str, end: date | str) -> "torch.Tensor":
     """The dense tensor that in-memory scripts build, in input order.
 
     Args:
         root: Root of the store.
         start: First day, inclusive.
         end: Last day, inclusive.
-        action_names: The declared actions, in declared order.
 
     Returns:
         float32 [N, 3 + actions]: user_index, item_index, time_diff in s, one-hot; sorted by (day, row_id).
@@ -208,8 +208,10 @@ def matrix(root: str, start: date | str, end: date | str, *, action_names: Seque
     """
     import torch
 
-    names = ["user_index", "item_index", "time_diff", *(f"action_{name}" for name in action_names)]
-    rows = scan(root, "features", start, end).sort("day", "row_id").select(names).collect()
+    days = scan(root, "features", start, end)
+    actions = [name for name in days.collect_schema() if name.startswith("action_")]
+    names = ["user_index", "item_index", "time_diff", *actions]
+    rows = days.sort("day", "row_id").select(names).collect()
     for name in ("user_index", "item_index"):
         largest = rows[name].max()
         if largest is not None and int(largest) > EXACT_FLOAT32:  # type: ignore[arg-type]

@@ -117,6 +117,7 @@ def test_one_row_a_chunk() -> None:
 
 def test_an_empty_day_has_no_chunks() -> None:
     assert chunks_of([], chunk_rows=5) == []
+    assert EventChunk(users_frame([], INT_IDS), np.zeros(1, dtype=np.int64)).heaviest == 0
 
 
 def test_equal_neighbours_beyond_float64_are_two_users() -> None:

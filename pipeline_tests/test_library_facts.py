@@ -97,6 +97,13 @@ def test_cumsum_of_booleans_counts_in_int64() -> None:
     assert (counted.dtype, counted.tolist()) == (torch.int64, [1, 1, 2])
 
 
+def test_a_comparison_is_stored_as_bytes_0_and_1() -> None:
+    """Hence a one-hot column is the comparison seen as uint8, without a copy."""
+    equal = torch.tensor([3, 5], dtype=torch.uint8) == 5
+    assert equal.view(torch.uint8).tolist() == [0, 1]
+    assert equal.view(torch.uint8).data_ptr() == equal.data_ptr()
+
+
 def test_never_is_an_int64() -> None:
     assert torch.tensor([NEVER], dtype=torch.int64).tolist() == [NEVER]
     assert (torch.tensor([NEVER, 0], dtype=torch.int64) == NEVER).tolist() == [True, False]
