@@ -34,7 +34,7 @@ test: $(INSTALLED)  ## run the tests, without the slow ones
 check: .venv/.dev  ## lint, format, types and the order of the layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/pyright
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 	@$(BIN)/lint-imports
 
 fix: .venv/.dev  ## mend what ruff can mend

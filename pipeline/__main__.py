@@ -15,6 +15,8 @@ from pipeline.contracts import PipelineError
 from pipeline.definitions import prepare, read_environment
 
 if TYPE_CHECKING:
+    import dagster as dg
+
     from pipeline.store import Store
 
 ASSETS = ("events", "rejected_events", "user_vocabulary", "item_vocabulary", "user_state", "features")
@@ -119,7 +121,12 @@ def failure(_: Dataset) -> None:
     """
     import dagster as dg
 
-    with dg.DagsterInstance.get() as instance:
+    instance = _instance()
+    if instance is None:
+        raise PipelineError(
+            "DAGSTER_HOME is not set, so that no run is recorded; set it to the folder that the run used"
+        )
+    with instance:
         runs = instance.get_runs(limit=1)
         failed = [run for run in runs if run.status is dg.DagsterRunStatus.FAILURE]
         if not failed:
@@ -157,13 +164,11 @@ def _assets_table(dataset: Dataset, store: "Store") -> str:
 def _check_results(dataset: Dataset) -> dict[tuple[str, str], str]:
     """(asset, check) -> passed or failed, as the Dagster instance recorded it last; nothing without an instance."""
     import dagster as dg
-    from dagster._core.errors import DagsterHomeNotSetError
 
     from pipeline.resources import asset_key
 
-    try:
-        instance = dg.DagsterInstance.get()
-    except DagsterHomeNotSetError:
+    instance = _instance()
+    if instance is None:
         return {}
     keys = {
         dg.AssetCheckKey(asset_key(dataset, asset), check): (asset, check)
@@ -174,6 +179,17 @@ def _check_results(dataset: Dataset) -> dict[tuple[str, str], str]:
         records = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(keys))
     words = {"SUCCEEDED": "passed", "FAILED": "failed"}
     return {keys[key]: words.get(record.status.value, "running") for key, record in records.items()}
+
+
+def _instance() -> "dg.DagsterInstance | None":
+    """The Dagster instance of DAGSTER_HOME; None when that is not set."""
+    import dagster as dg
+    from dagster._core.errors import DagsterHomeNotSetError
+
+    try:
+        return dg.DagsterInstance.get()
+    except DagsterHomeNotSetError:
+        return None
 
 
 if __name__ == "__main__":

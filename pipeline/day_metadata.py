@@ -79,15 +79,16 @@ def _figures(table: str, manifest: "Manifest", work: "Work") -> dict[str, Any]:
             "rows_out": manifest.rows,
             "refused_by_reason": dg.MetadataValue.json(dict(counts["by_reason"])),
         }
+    events = work.store.manifest("events", manifest.day)
+    rows = {"rows_in": None if events is None else events.rows, "rows_out": manifest.rows}
     if table in ("user_vocabulary", "item_vocabulary"):
         known = "users" if table == "user_vocabulary" else "items"
-        return {known: counts["ids"], "new_ids": counts["new_ids"], "size": manifest.size}
+        return {**rows, known: counts["ids"], "new_ids": counts["new_ids"], "size": manifest.size}
     if table == "user_state":
-        return {name: counts[name] for name in ("users", "new_users", "closing_rows")}
+        return {**rows, **{name: counts[name] for name in ("users", "new_users", "closing_rows")}}
     items = work.store.manifest("item_vocabulary", manifest.day)
     return {
-        "rows_in": manifest.rows,
-        "rows_out": manifest.rows,
+        **rows,
         "users": counts["users"],
         "items": None if items is None else items.rows,
         "chunks": counts["chunks"],

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import polars as pl
 import pytest
@@ -241,6 +242,32 @@ FILES = st.lists(
 )
 
 
+def in_blocks_of(block_bytes: int) -> Any:
+    """Files are read in blocks of about so many bytes, which otherwise takes large files."""
+    return mock.patch("pipeline.events.reading.usual_block_bytes", return_value=block_bytes)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 30, 100])
+def test_a_row_without_usable_time_looks_over_the_border_of_a_block(tmp_path: Path, block_bytes: int) -> None:
+    times = [None, None, noon(SECOND), noon(FIRST), None, None, None, noon(THIRD), None]
+    rows = [row(1, str(number), time) for number, time in enumerate(times)]
+    dataset, store = undated(tmp_path, {"all": rows})
+    with in_blocks_of(block_bytes):
+        assert [counts_of(dataset, store, day)["in"] for day in ALL_DAYS] == [4, 3, 2, 0, 0]
+    assert table(store, "rejected_events", FIRST)["line"].to_list() == [6, 7, 8]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 50, 200])
+def test_a_day_is_the_same_whatever_the_blocks(tmp_path: Path, block_bytes: int) -> None:
+    dataset = make_dataset(tmp_path, days={FIRST: TWICE}, quality={"duplicates": "drop"})
+    store = make_store(dataset)
+    whole = make_events_of(dataset, store, FIRST)
+    with in_blocks_of(block_bytes):
+        cut = make_events_of(dataset, store, FIRST, run="cut")
+    assert [one.version() for one in cut] == [one.version() for one in whole]
+    assert [one.files[0].sha256 for one in cut] == [one.files[0].sha256 for one in whole]
+
+
 def slow_day(times: list[Any], position: int, start: date) -> date:
     """The day of a row of a file for all days, by looking around."""
 
@@ -255,8 +282,8 @@ def slow_day(times: list[Any], position: int, start: date) -> date:
 
 
 @settings(max_examples=10)
-@given(FILES)
-def test_no_row_of_files_for_all_days_vanishes(files: list[list[tuple[Any, ...]]]) -> None:
+@given(FILES, st.sampled_from([1, 60, 10**6]))
+def test_no_row_of_files_for_all_days_vanishes(files: list[list[tuple[Any, ...]]], block_bytes: int) -> None:
     # The unit doctor has its own tests; here 30 good rows of the fifth keep it quiet.
     quiet = [(9, at(FIFTH, "23:00:00"), "view")] * 30
     files = [[*file, *quiet] for file in files]
@@ -268,7 +295,7 @@ def test_no_row_of_files_for_all_days_vanishes(files: list[list[tuple[Any, ...]]
     for file in files:
         times = [time for _, time, _ in file]
         expected.update(slow_day(times, position, date(2020, 1, 1)) for position in range(len(file)))
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, in_blocks_of(block_bytes):
         dataset, store = undated(Path(folder), written)
         found = {day: counts_of(dataset, store, day) for day in ALL_DAYS}
     inside = {day: expected.pop(date.fromisoformat(day), 0) for day in ALL_DAYS}
