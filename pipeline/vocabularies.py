@@ -107,7 +107,9 @@ class Vocabulary:
         last = FIRST_KNOWN + self.ids.len() - 1
         never_given = indices.filter((indices < PADDING) | (indices > last))
         if never_given.len():
-            raise PipelineError(f"found index {never_given[0]}, expected {PADDING}..{last}: it was never given to an id")
+            raise PipelineError(
+                f"found index {never_given[0]}, expected {PADDING}..{last}: it was never given to an id"
+            )
         known = indices.cast(pl.Int64) - FIRST_KNOWN
         return self.ids.gather(known.set(known < 0, None)).alias("id")
 

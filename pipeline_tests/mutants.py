@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-MEMORY_DISK = Path("/dev/shm")  # noqa: S108
+MEMORY_DISK = Path("/dev/shm")
 REPOSITORY = Path(__file__).parents[1]
 COPIED = ("pipeline", "pipeline_tests", "data", "docs", "pyproject.toml", "workspace.yaml", "README.md", "Makefile")
 
@@ -199,7 +199,9 @@ MUTANTS = (
 )
 
 
-UNBROKEN = Mutant("nothing", "__init__.py", "", "", tuple(sorted({test for mutant in MUTANTS for test in mutant.tests})))
+UNBROKEN = Mutant(
+    "nothing", "__init__.py", "", "", tuple(sorted({test for mutant in MUTANTS for test in mutant.tests}))
+)
 
 
 def survives(mutant: Mutant) -> str | None:
@@ -218,7 +220,16 @@ def survives(mutant: Mutant) -> str | None:
             return f"its text stands {text.count(mutant.old)} times in pipeline/{mutant.file}: mend the list"
         if mutant is not UNBROKEN:
             broken.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--hypothesis-profile=no_shrinking",
+        ]
         tests = [f"pipeline_tests/{test}" for test in mutant.tests]
         done = subprocess.run(
             [*command, *tests],

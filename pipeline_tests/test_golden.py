@@ -51,7 +51,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return make_sample(tmp_path_factory.mktemp("golden"))
 
 
-@pytest.mark.parametrize("asset", ["events", "rejected_events", "user_vocabulary", "item_vocabulary", "user_state", "features"])
+@pytest.mark.parametrize(
+    "asset", ["events", "rejected_events", "user_vocabulary", "item_vocabulary", "user_state", "features"]
+)
 def test_output_changes_only_with_a_version(made: dict[str, Any], asset: str) -> None:
     golden = json.loads(GOLDEN.read_text())[asset]
     assert made[asset]["code"] == golden["code"], (

@@ -11,8 +11,8 @@ import pytest
 
 import pipeline
 from pipeline import stages
-from pipeline.chunks import resolve_device
 from pipeline.checks import ProofFailed, prove_again, publish
+from pipeline.chunks import resolve_device
 from pipeline.config import load_dataset
 from pipeline.features import load_features
 from pipeline.stages import STAGES, Work, run_day

@@ -4,6 +4,7 @@ Every example makes a small log, computes all features with the loop oracle from
 pipeline make the same days in one of many ways. Both must agree bit for bit.
 """
 
+import itertools
 import shutil
 import tempfile
 from collections import Counter
@@ -26,7 +27,7 @@ from pipeline.store import Store, scan
 START = date(2024, 2, 27)  # a leap day lies ahead
 DAYS = 4
 ACTIONS = ("view", "buy")
-MEMORY_DISK = Path("/dev/shm")  # noqa: S108 - tests sync many small files
+MEMORY_DISK = Path("/dev/shm")
 reached: Counter[str] = Counter()
 
 TOML = """
@@ -119,7 +120,7 @@ def write_raw(folder: Path, rows: list[Row], cuts: tuple[int, ...]) -> None:
         borders = [0, *(min(cut, len(of_day)) for cut in cuts), len(of_day)]
         directory = folder / "raw" / day_of(number).isoformat()
         directory.mkdir(parents=True)
-        for position, (first, last) in enumerate(zip(borders[:-1], borders[1:], strict=True)):
+        for position, (first, last) in enumerate(itertools.pairwise(borders)):
             lines = [f"{r.user},{r.item},{time_of(r)},{r.action}\n" for r in of_day[first:last]]
             (directory / f"{position}.csv").write_text("u,i,t,a\n" + "".join(lines), encoding="utf-8")
 

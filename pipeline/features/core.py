@@ -89,7 +89,8 @@ def compute(chunk: Chunk, opening: State) -> dict[str, Tensor]:
     is_first_E = torch.zeros_like(chunk.time_us_E, dtype=torch.bool)
     is_first_E[first_U] = is_new_U
     one_hot = {
-        f"action_{name}": (chunk.action_code_E == code).view(torch.uint8) for code, name in enumerate(chunk.action_names)
+        f"action_{name}": (chunk.action_code_E == code).view(torch.uint8)
+        for code, name in enumerate(chunk.action_names)
     }
     return {"time_diff": _seconds(diff_us_E), "is_first": is_first_E, **one_hot}
 
