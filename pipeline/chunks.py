@@ -54,17 +54,27 @@ def iter_chunks(directory: Path, manifest: Manifest, *, chunk_rows: int) -> Iter
         The chunks, in stored order, without gap or overlap; none for a day without rows.
     """
     rows = read_files(directory, manifest.of_role(None), manifest_schema(manifest))
-    carried = pl.DataFrame(schema=rows.collect_schema())
+    unfinished: list[pl.DataFrame] = []  # of one user, who may go on in the next block
     for start in range(0, manifest.rows, chunk_rows):
         block = rows.slice(start, chunk_rows).collect()
-        carried = pl.concat([carried, block]).rechunk() if carried.height else block.rechunk()
-        borders = _user_starts(carried["user_id"])
         at_end = start + chunk_rows >= manifest.rows
+        if unfinished and not at_end and _one_user(unfinished[-1], block):
+            unfinished.append(block)
+            continue
+        whole = pl.concat([*unfinished, block]).rechunk()
+        borders = _user_starts(whole["user_id"])
         if at_end:
-            yield EventChunk(carried, np.append(borders, carried.height))
-        elif len(borders) > 1:  # the last user may go on in the next block
-            yield EventChunk(carried[: borders[-1]], borders)
-            carried = carried[borders[-1] :]
+            borders = np.append(borders, whole.height)
+        if len(borders) > 2 and borders[1] > chunk_rows:  # a giant in front of others is a chunk of their own
+            yield EventChunk(whole[: borders[1]], borders[:2])
+            whole, borders = whole[borders[1] :], borders[1:] - borders[1]
+        if len(borders) > 1:
+            yield EventChunk(whole[: borders[-1]], borders)
+        unfinished = [whole[borders[-1] :]]
+
+
+def _one_user(before: pl.DataFrame, block: pl.DataFrame) -> bool:
+    return before["user_id"][-1] == block["user_id"][0] == block["user_id"][-1]
 
 
 def _user_starts(user_id: pl.Series) -> np.ndarray:

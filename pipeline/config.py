@@ -1,11 +1,12 @@
 """Every setting, declared once: one dataset file becomes one validated object."""
 
+import json
 import re
 import tomllib
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import available_timezones
 
 from pydantic import (
     BaseModel,
@@ -27,7 +28,10 @@ MEMORY_FACTOR = {
 }  # fmt: skip
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-CANONICAL = ("row_id", "user_id", "item_id", "timestamp", "action")
+RESERVED = (
+    *("row_id", "user_id", "item_id", "timestamp", "action", "day"),
+    *("user_index", "item_index", "time_diff", "is_first"),
+)
 
 
 def fill_date(pattern: str, day: date) -> str:
@@ -39,15 +43,13 @@ def fill_date(pattern: str, day: date) -> str:
     return DATE_FIELD.sub(lambda field: day.strftime(field[1] or "%Y-%m-%d"), pattern)
 
 
-def _local_only(path: str) -> str:
-    if "://" in path:
+def _local_only(path: object) -> object:
+    if isinstance(path, str) and "://" in path:
         raise ValueError("object stores are not supported yet; give a path on this machine")
     return path
 
 
 def _day(value: object) -> object:
-    if isinstance(value, datetime):
-        raise ValueError("expected a day such as 2010-12-01, without a time")
     if isinstance(value, str):
         try:
             return date.fromisoformat(value)
@@ -73,7 +75,7 @@ Memory = Annotated[int, BeforeValidator(_bytes), Field(ge=64 * 2**20)]
 class Settings(BaseModel):
     """A table of the dataset file; unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Partitions(Settings):
@@ -87,6 +89,9 @@ class Partitions(Settings):
     def _ordered(self) -> "Partitions":
         if self.end is not None and self.end < self.start:
             raise ValueError(f"end {self.end} lies before start {self.start}")
+        for day in self.skip:
+            if day < self.start or (self.end is not None and day > self.end):
+                raise ValueError(f"skip holds {day}, which is no day from start {self.start} to end {self.end}")
         return self
 
 
@@ -179,13 +184,21 @@ class TimestampColumn(RawColumn):
     @classmethod
     def _known_zone(cls, zone: str | None) -> str | None:
         if zone is not None:
-            try:
-                ZoneInfo(zone)
-            except (KeyError, ValueError, OSError):
-                raise ValueError(
-                    f"'{zone}' is no time zone; {quoted_or(zone, sorted(available_timezones()))[:120]}"
-                ) from None
+            zones = sorted(name for name in available_timezones() if not name.startswith(("right/", "posix/")))
+            if zone not in zones or zone in ("localtime", "Factory"):
+                raise ValueError(f"'{zone}' is no time zone; {quoted_or(zone, zones)[:120]}")
         return zone
+
+    @field_validator("format")
+    @classmethod
+    def _fraction(cls, written: str | None) -> str | None:
+        """Python writes the fraction of a second `.%f`, chrono, whose formats these are, `%.f`."""
+        if written is None:
+            return None
+        chrono = written.replace(".%f", "%.f")
+        if "%f" in chrono:
+            raise ValueError("%f stands for nanoseconds here; write %.f for a point and the fraction of a second")
+        return chrono
 
     @model_validator(mode="after")
     def _declared(self) -> "TimestampColumn":
@@ -327,11 +340,20 @@ class Dataset(Settings):
     @classmethod
     def _extra_names(cls, extra: dict[str, ExtraColumn]) -> dict[str, ExtraColumn]:
         for name in extra:
-            if NAME.fullmatch(name) is None or name in CANONICAL:
+            if NAME.fullmatch(name) is None or name in RESERVED or name.startswith("action_"):
                 raise ValueError(
-                    f"'{name}' cannot be the name of an extra column: use letters, digits and _, and none of {', '.join(CANONICAL)}"
+                    f"'{name}' cannot be the name of an extra column: use letters, digits and _, and none of {', '.join(RESERVED)}, action_..."
                 )
         return extra
+
+    @model_validator(mode="after")
+    def _known_action(self) -> "Dataset":
+        value = self.columns.action.value
+        if value is not None and value not in self.actions.names:
+            raise ValueError(
+                f"[columns] action is always '{value}', which [actions] names lacks: {quoted_or(value, self.actions.names)}"
+            )
+        return self
 
     @property
     def directory(self) -> Path:
@@ -389,9 +411,11 @@ def load_dataset(path: str | Path) -> Dataset:
         raise PipelineError(f"{path}: the dataset file cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise PipelineError(f"{path}: not valid TOML: {error}") from None
-    raw.pop("file", None)
+    if "file" in raw:
+        raise PipelineError(f"{path}: unknown key 'file': {quoted_or('file', _keys_at([]))}")
     try:
-        dataset = Dataset.model_validate(raw)
+        # As JSON, since strict validation takes its arrays and days, and converts no type silently.
+        dataset = Dataset.model_validate_json(json.dumps(raw, default=str), strict=True)
     except ValidationError as error:
         raise PipelineError(f"{path}: {_sentence(error)}") from None
     return dataset.model_copy(update={"file": file})
@@ -409,7 +433,9 @@ def _sentence(error: ValidationError) -> str:
         return f"unknown key '{location[-1]}'{table}: {quoted_or(location[-1], known)}"
     if problem["type"] == "missing":
         return f"'{key}' is missing; docs/dataset-file.md explains it"
-    message = problem["msg"].removeprefix("Value error, ")
+    message = (
+        problem["msg"].removeprefix("Value error, ").replace("valid array", "list").replace("an object", "a table")
+    )
     found = problem["input"]
     shown = f" (found {found!r})" if isinstance(found, str | int | float | bool | None) else ""
     return f"{key}: {message[0].lower() + message[1:]}{shown}" if key else message

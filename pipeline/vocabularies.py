@@ -161,8 +161,10 @@ def read_vocabulary(store: Store, vocabulary: str, dataset: Dataset) -> Vocabula
         PipelineError: The log is damaged.
     """
     paths = segment_paths(store, vocabulary)
-    known = store.remembered.get(vocabulary)
-    if isinstance(known, Vocabulary) and known.segments == len(paths):  # segments never change
+    last = paths[-1].stat() if paths else None
+    state = (len(paths), last and (last.st_ino, last.st_mtime_ns))  # segments never change, but a root may be wiped
+    known_state, known = store.remembered.get(vocabulary, (None, None))
+    if known is not None and known_state == state:
         return known
     dtype = POLARS_DTYPES[id_column(vocabulary, dataset).dtype]
     if not paths:
@@ -178,8 +180,9 @@ def read_vocabulary(store: Store, vocabulary: str, dataset: Dataset) -> Vocabula
         raise PipelineError(
             f"{log_directory(store, vocabulary)}: the log is damaged: its indices are not 2, 3, ... in order; restore it from a backup"
         )
-    store.remembered[vocabulary] = Vocabulary(log["id"].rechunk(), len(paths))
-    return store.remembered[vocabulary]
+    known = Vocabulary(log["id"].rechunk(), len(paths))
+    store.remembered[vocabulary] = (state, known)
+    return known
 
 
 @dataclass(frozen=True, slots=True)

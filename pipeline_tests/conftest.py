@@ -10,7 +10,7 @@ from hypothesis import Phase, settings
 REPOSITORY = Path(__file__).parents[1]
 
 settings.register_profile("default", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=500, deadline=None, print_blob=True)
+settings.register_profile("ci", max_examples=200, deadline=None, print_blob=True)
 settings.register_profile("no_shrinking", settings.get_profile("default"), phases=[Phase.explicit, Phase.generate])
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "default")
 

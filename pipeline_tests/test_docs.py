@@ -362,7 +362,9 @@ def test_what_is_refused_is_refused_with_that_sentence(tmp_path: Path, section: 
     changed = tomllib.loads(f"[{section}]\n{line}" if section else line)
     with pytest.raises(PipelineError) as caught:
         load_with(changed, tmp_path)
-    assert str(caught.value).removeprefix(f"{tmp_path / 'dataset.toml'}: ") == because
+    sentence = str(caught.value).removeprefix(f"{tmp_path / 'dataset.toml'}: ")
+    shown = because.removesuffix("...")  # a long list may be left out
+    assert sentence == because or (shown != because and sentence.startswith(shown))
 
 
 # -- the other pages ------------------------------------------------------------------------------

@@ -141,7 +141,8 @@ def test_text_to_int64_equals_decimal(cells: list[str | None]) -> None:
         (pl.Int128(), 2**63, BEYOND),
         (pl.Float64(), 17850.0, 17850),
         (pl.Float64(), -0.0, 0),
-        (pl.Float64(), 9007199254740992.0, 9007199254740992),
+        (pl.Float64(), 9007199254740991.0, 9007199254740991),
+        (pl.Float64(), 9007199254740992.0, MALFORMED),  # it may be the rounding of 2^53 + 1
         (pl.Float64(), 9007199254740994.0, MALFORMED),  # which integer was meant cannot be told
         (pl.Float64(), 17850.5, MALFORMED),
         (pl.Float64(), float("nan"), MALFORMED),
@@ -155,7 +156,6 @@ def test_typed_columns_to_int64(dtype: pl.DataType, cell: object, expected: obje
     assert converted([cell, None], to="int64", dtype=dtype) == [expected, MISSING]
 
 
-@pytest.mark.xfail(strict=True, reason="a float32 above 2^24 is taken for exact")
 def test_float32_is_exact_only_up_to_24_bits() -> None:
     assert converted([16777218.0], to="int64", dtype=pl.Float32()) == [MALFORMED]
 
@@ -314,25 +314,19 @@ def test_text_with_a_format(cell: str | None, expected: object) -> None:
     assert times(["2010-12-01 08:26:00", cell], format=FORMAT, timezone="UTC") == [1291191960000000, expected]
 
 
-@pytest.mark.xfail(strict=True, reason="chrono takes second 60 for the next minute, which datetime refuses")
 def test_second_60_is_malformed() -> None:
     assert times(["2010-12-01 08:26:60"], format=FORMAT, timezone="UTC") == [MALFORMED]
 
 
-@pytest.mark.xfail(strict=True, reason="chrono skips blanks that the format lacks, and needs none where it has one")
 @pytest.mark.parametrize("cell", [" 2010-12-01 08:26:00", "2010-12-0108:26:00", "+2010-12-01 08:26:00"])
 def test_text_beside_the_format_is_malformed(cell: str) -> None:
     assert times([cell], format=FORMAT, timezone="UTC") == [MALFORMED]
 
 
-@pytest.mark.xfail(
-    strict=True, raises=Warning, reason="python's %f is read as nanoseconds, with a warning on stderr only"
-)
 def test_python_style_fractions_are_read_as_written_or_refused() -> None:
     assert times(["2010-12-01 08:26:00.5"], format=FORMAT + ".%f", timezone="UTC") == [1291191960500000]
 
 
-@pytest.mark.xfail(strict=True, reason="digits beyond microseconds are cut without being counted")
 def test_nanoseconds_in_text_are_counted() -> None:
     assert convert(["2010-12-01 08:26:00.123456789"], format=FORMAT + "%.f", timezone="UTC").floored == 1
 
@@ -418,9 +412,6 @@ def test_a_declaration_that_does_not_fit_the_type_stops(
     assert str(caught.value) == sentence
 
 
-@pytest.mark.xfail(
-    strict=True, raises=BaseException, reason="polars panics, and the whole day is lost with a PanicException"
-)
 @pytest.mark.parametrize(
     ("dtype", "zone"), [(pl.Datetime("ms"), "UTC"), (pl.Datetime("ms"), "Europe/Berlin"), (pl.Datetime("us"), "Europe/Berlin")]
 )  # fmt: skip

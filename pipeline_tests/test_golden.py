@@ -27,7 +27,7 @@ def make_sample(root: Path) -> dict[str, Any]:
     dataset = load_dataset(SAMPLE)
     work = Work(
         dataset=dataset,
-        features=load_features(dataset.features.use, dataset.features.parameters),
+        features=load_features(("core", "history_position"), {}),
         store=Store(root),
         run="golden",
         device=resolve_device("cpu"),

@@ -88,13 +88,18 @@ def logs(draw: st.DrawFn) -> list[Row]:
         time_us=instants,
         action=st.sampled_from(ACTIONS),
     )
-    return draw(st.lists(row, max_size=24))
+    rows = draw(st.lists(row, max_size=16))
+    repeated = draw(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=8))
+    for source, place in repeated:  # the same user and instant once more, somewhere else in the log
+        if source < len(rows):
+            rows.insert(place, replace(rows[source], item="again"))
+    return rows
 
 
 ways = st.builds(
     Way,
     chunk_rows=st.sampled_from([1, 2, 3, 1000]),
-    cuts=st.lists(st.integers(0, 8), max_size=2).map(lambda cuts: tuple(sorted(cuts))),
+    cuts=st.lists(st.integers(0, 5), max_size=2).map(lambda cuts: tuple(sorted(cuts))),
     by_day=st.booleans(),
     spill=st.booleans(),
     frozen_after_first=st.booleans(),

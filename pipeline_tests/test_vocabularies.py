@@ -483,9 +483,6 @@ def test_sweeping_a_day_leaves_the_log_alone(two_segments: Any) -> None:
     assert read_vocabulary(store, USERS, dataset).ids.len() == 3
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a store remembers by the number of segments, even those of a root wiped meanwhile"
-)
 def test_a_root_wiped_and_built_again_under_a_living_store(tmp_path: Path) -> None:
     dataset, store = lake(tmp_path, {FIRST: [1]})
     make_vocabulary_of(dataset, store, FIRST)

@@ -102,7 +102,7 @@ def _prove_all_rows(subject: Subject, findings: Findings) -> pl.Series:
         firsts += int(frame["is_first"].sum())
         users += source["user_id"].n_unique()
     for name, rows in differing.items():
-        findings.expect(name, expected=0, found=len(rows), rows=rows)
+        findings.expect_none(name, rows)
     findings.expect("events an action = sum of its one-hot", expected=expected_hot.tolist(), found=hot.tolist())
     findings.expect("is_first = users without opening", expected=users - opening.height, found=firsts)
     findings.expect(
@@ -140,7 +140,7 @@ def _prove_sample(subject: Subject, findings: Findings, borders: pl.Series) -> d
             )
             continue
         differences += compare(expected, found, columns, user_id=user, row_ids=[row["row_id"] for row in found])
-    findings.expect("values of sampled users = the loop", expected=0, found=len(differences), rows=differences)
+    findings.expect_none("values of sampled users = the loop", differences)
     return sample.figures(rows)
 
 

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import zip_longest
 from typing import Any
 
 from pipeline.contracts import PipelineError
 
 FIRST_DIFFERENCES = 20
+NOTHING = "none that differ"
+SHOWN_VALUES = 3  # of a long list that is as expected: the new ids of a day may be millions
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +92,50 @@ class Findings:
         *,
         expected: object,
         found: object,
-        rows: Sequence[Mapping[str, Any]] = (),
         blocking: bool = True,
     ) -> None:
         """Notes whether two values are equal."""
-        shown = tuple(rows[:FIRST_DIFFERENCES])
-        self.found.append(Finding(name, expected == found, _show(expected), _show(found), blocking, shown))
+        shown = show_both(expected, found)
+        self.found.append(Finding(name, expected == found, *shown, blocking))
+
+    def expect_none(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Notes that nothing differs.
+
+        Args:
+            name: Which proof.
+            rows: What differs: all of it, or as much as was looked for.
+        """
+        found = f"{len(rows):,} or more that differ" if rows else NOTHING
+        self.found.append(Finding(name, not rows, NOTHING, found, rows=tuple(rows[:FIRST_DIFFERENCES])))
 
     def note(self, name: str, found: object) -> None:
         """Notes something that never blocks."""
         self.found.append(Finding(name, True, "for information", _show(found), blocking=False))
 
 
+def show_both(expected: object, found: object) -> tuple[str, str]:
+    """Both values as users read them; of long lists only where they differ.
+
+    >>> show_both([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
+    ('1, 2, 3, ... (5 in all)', '1, 2, 3, ... (5 in all)')
+    >>> show_both([1, 2, 3, 4, 5], [1, 2, 3, 4])
+    ('5 at place 5 of 5', 'nothing at place 5 of 4')
+    >>> show_both([], ["a.parquet"])
+    ('none', 'a.parquet')
+    """
+    if not isinstance(expected, list) or not isinstance(found, list) or max(len(expected), len(found)) <= SHOWN_VALUES:
+        return _show(expected), _show(found)
+    if expected == found:
+        both = f"{_show(expected[:SHOWN_VALUES])}, ... ({len(expected):,} in all)"
+        return both, both
+    pairs = zip_longest(expected, found, fillvalue="nothing")
+    place, pair = next((n, pair) for n, pair in enumerate(pairs, 1) if pair[0] != pair[1])
+    return f"{pair[0]} at place {place:,} of {len(expected):,}", f"{pair[1]} at place {place:,} of {len(found):,}"
+
+
 def _show(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(str(one) for one in value) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)

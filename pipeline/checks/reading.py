@@ -85,8 +85,8 @@ def prove_schema(
     frame: pl.DataFrame | pl.LazyFrame, columns: Sequence[Column], findings: Findings, *, name: str
 ) -> None:
     """The columns on disk are those declared, in order and type."""
-    declared = {column.name: str(POLARS_DTYPES[column.dtype]) for column in columns}
-    present = {column: str(dtype) for column, dtype in frame.collect_schema().items()}
+    declared = [f"{column.name} {POLARS_DTYPES[column.dtype]}" for column in columns]
+    present = [f"{column} {dtype}" for column, dtype in frame.collect_schema().items()]
     findings.expect(name, expected=declared, found=present)
 
 

@@ -40,9 +40,7 @@ def prove_state(subject: Subject, findings: Findings, *, deep: bool) -> dict[str
     for role, frame in (("opening", opening), ("closing", closing)):
         prove_schema(frame, columns, findings, name=f"columns of {role} are as declared")
         problems = range_problems(frame, columns)
-        findings.expect(
-            f"values of {role} are within their declared ranges", expected=0, found=len(problems), rows=problems
-        )
+        findings.expect_none(f"values of {role} are within their declared ranges", problems)
         ascending = bool((frame["user_id"].shift(-1) > frame["user_id"]).fill_null(value=True).all())
         findings.expect(f"{role} ascends by user_id, one row a user", expected=True, found=ascending)
     before = subject.closing_before()
@@ -52,9 +50,7 @@ def prove_state(subject: Subject, findings: Findings, *, deep: bool) -> dict[str
 
     should_open = known.join(users, on="user_id", how="semi").sort("user_id")
     differing = _differences(should_open, opening, columns)
-    findings.expect(
-        "opening = yesterday's closing of the day's users", expected=0, found=len(differing), rows=differing
-    )
+    findings.expect_none("opening = yesterday's closing of the day's users", differing)
     without_opening = users.height - should_open.height
     findings.expect(
         "rows of closing = yesterday's + users without opening",
@@ -76,7 +72,7 @@ def prove_state(subject: Subject, findings: Findings, *, deep: bool) -> dict[str
     absent = _sample_absent(known.join(users, on="user_id", how="anti"), seed=str(subject.manifest.day))
     kept = closing.join(absent.select("user_id"), on="user_id", how="semi").sort("user_id")
     forgotten = _differences(absent, kept, columns)
-    findings.expect("closing of users absent today is unchanged", expected=0, found=len(forgotten), rows=forgotten)
+    findings.expect_none("closing of users absent today is unchanged", forgotten)
 
     none = users["user_id"].head(0)
     sample = choose_users(
@@ -84,7 +80,7 @@ def prove_state(subject: Subject, findings: Findings, *, deep: bool) -> dict[str
     )
     differences, rows = _fold_sample(subject, sample, opening, closing, columns, deep=deep)
     name = "closing = the loop from the first day on" if deep else "closing = the loop from opening over the day"
-    findings.expect(name, expected=0, found=len(differences), rows=differences)
+    findings.expect_none(name, differences)
     return sample.figures(rows) | {"absent_users_proven": absent.height}
 
 

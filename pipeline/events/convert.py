@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.config import Dataset
+from pipeline.contracts import PipelineError
 from pipeline.events.ids import CONVERSIONS, Typed
 from pipeline.events.origin import Origin, declared_columns, take_origin
 from pipeline.events.reasons import REASONS
@@ -68,7 +69,7 @@ def convert_block(block: RawBlock, dataset: Dataset, doctor: UnitDoctor) -> Conv
 
     columns: list[pl.Series] = []
     for name, declared in (("user_id", dataset.columns.user_id), ("item_id", dataset.columns.item_id)):
-        typed = CONVERSIONS[declared.type](origins[name].values, column=declared.from_ or name)
+        typed = _typed(origins[name], declared.type, declared.from_ or name, doctor.file)
         if not (name == "item_id" and dataset.columns.item_id.optional):
             verdicts.refuse(f"missing_{name}", origins[name].really(typed.missing), culprit=positions[name])
         verdicts.refuse(f"malformed_{name}", typed.malformed, culprit=positions[name])
@@ -83,11 +84,11 @@ def convert_block(block: RawBlock, dataset: Dataset, doctor: UnitDoctor) -> Conv
     verdicts.refuse("implausible_timestamp", times.implausible, culprit=positions["timestamp"])
     columns.append(times.us.alias("timestamp"))
 
-    columns.append(_convert_action(origins["action"], dataset, verdicts, positions["action"]))
+    columns.append(_convert_action(origins["action"], dataset, verdicts, positions["action"], doctor.file))
     verdicts.refuse("malformed_action", origins["action"].failed, culprit=positions["action"])
 
     for name, extra in dataset.extra.items():
-        typed = CONVERSIONS[extra.type](origins[name].values, column=extra.from_ or name)
+        typed = _typed(origins[name], extra.type, extra.from_ or name, doctor.file)
         refused = (typed.malformed, typed.out_of_range, origins[name].failed)
         for rows_at_fault in refused if extra.optional else (typed.missing, *refused):
             verdicts.refuse("malformed_extra", rows_at_fault, culprit=positions[name])
@@ -97,8 +98,15 @@ def convert_block(block: RawBlock, dataset: Dataset, doctor: UnitDoctor) -> Conv
     return ConvertedBlock(pl.DataFrame(columns), usable // DAY_US, verdicts.rank, verdicts.culprit, times.floored)
 
 
-def _convert_action(origin: Origin, dataset: Dataset, verdicts: Verdicts, position: int) -> pl.Series:
-    typed: Typed = CONVERSIONS["string"](origin.values, column=dataset.columns.action.from_ or "action")
+def _typed(origin: Origin, kind: str, column: str, file: str) -> Typed:
+    try:
+        return CONVERSIONS[kind](origin.values, column=column)
+    except PipelineError as error:
+        raise PipelineError(f"{file}: {error}") from None
+
+
+def _convert_action(origin: Origin, dataset: Dataset, verdicts: Verdicts, position: int, file: str) -> pl.Series:
+    typed = _typed(origin, "string", dataset.columns.action.from_ or "action", file)
     known = typed.values.cast(pl.Enum(dataset.action_names), strict=False)
     verdicts.refuse("missing_action", origin.really(typed.missing), culprit=position)
     if known.null_count() > typed.values.null_count():

@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.contracts import PipelineError
 
 INT64_MAX = 2**63 - 1
-EXACT_FLOAT = 2**53
+EXACT_FLOAT = {pl.Float32: 2**24, pl.Float64: 2**53}  # from there on a float stands for several integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def to_int64(raw: pl.Series, *, column: str) -> Typed:
     if dtype.is_integer():
         return Typed(raw.cast(pl.Int64), missing)
     if dtype.is_float():
-        whole = (raw == raw.floor()) & (raw.abs() <= EXACT_FLOAT)
+        whole = (raw == raw.floor()) & (raw.abs() < EXACT_FLOAT.get(type(dtype), 2**11))
         malformed = raw.is_not_null() & ~whole.fill_null(value=False)
         return Typed(raw.set(malformed, None).cast(pl.Int64, strict=False), missing, mask(malformed))
     raise PipelineError(f"column '{column}' holds {dtype}, expected integers; declare type = \"string\" or use sql")

@@ -1,6 +1,6 @@
 """Makes the two tables of a day of events."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -113,9 +113,8 @@ def make_events(
         with store.stage("events", day, run=run) as staging:
             written = _write_events(arranger, dataset, staging)
             if written.doubled and dataset.quality.duplicates == "drop":
-                again = _find_rows(
-                    written.doubled, DayReader(day, dataset, max_block_bytes=reader.max_block_bytes), dataset
-                )
+                second = DayReader(day, dataset, max_block_bytes=reader.max_block_bytes)
+                again = _find_rows(written.doubled, second, dataset, reader.raw_files)
                 rejected = pl.concat([rejected, again]).sort("row_id")
             with store.stage("rejected_events", day, run=run) as staging_aside:
                 return _finish(staging, staging_aside, written, rejected, reader, dataset)
@@ -153,6 +152,7 @@ def _accepted_rows(rows: DayRows) -> pl.DataFrame:
     if not accepted.all() or len(rows.positions) < frame.height:
         chosen = pl.Series(rows.positions[accepted])
         frame, raw, row_id = frame[chosen], raw[chosen], row_id[accepted]
+    raw = raw.select(sorted(raw.columns))  # files may differ in the order of their columns
     fingerprints = [raw.hash_rows(seed).alias(name) for seed, name in enumerate(FINGERPRINT)]
     return frame.select(pl.Series("row_id", row_id), pl.all(), *fingerprints)
 
@@ -186,13 +186,19 @@ def _rejected_frame(rows: DayRows, chosen: np.ndarray, reasons: Sequence[str], d
     )
 
 
-def _find_rows(row_ids: Sequence[int], reader: DayReader, dataset: Dataset) -> pl.DataFrame:
+def _find_rows(
+    row_ids: Sequence[int], reader: DayReader, dataset: Dataset, first_reading: Sequence[Mapping[str, object]]
+) -> pl.DataFrame:
     """Reads the day once more for the raw text of dropped duplicates, which only the sort could tell."""
     wanted = np.array(sorted(row_ids))
     found = []
     for rows in reader.rows():
         chosen = np.flatnonzero(np.isin(rows.row_id, wanted))
         found.append(_rejected_frame(rows, chosen, ["duplicate"] * len(chosen), dataset))
+    if reader.raw_files != first_reading:
+        raise PipelineError(
+            f"events of {reader.day}: raw files changed while they were read; run the day again when they are complete"
+        )
     return pl.concat(found)
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -134,61 +135,90 @@ def _from_numbers(raw: pl.Series, unit: str, doctor: UnitDoctor) -> Times:
             f"{doctor.file}: column '{doctor.column}' already holds {raw.dtype}; leave unit out in [columns] timestamp"
         )
     typed = to_int64(raw, column=doctor.column)
-    numbers = typed.values
+    us, floored = _scale(typed.values, unit)
     malformed = _either(typed.malformed, typed.out_of_range)
-    floored = 0
+    return Times(us, typed.missing, malformed, doctor.examine(us, typed.values), floored)
+
+
+def _scale(numbers: pl.Series, unit: str) -> tuple[pl.Series, int]:
+    """Numbers of a unit as Int64 us, with how many lost nanoseconds; what int64 cannot hold becomes `FAR_AWAY`."""
     if unit == "ns":
-        us = numbers // 1000
-        floored = int((numbers % 1000 != 0).sum())
-    else:
-        factor = UNITS_NS[unit] // 1000
-        limit = FAR_AWAY // factor
-        low, high = numbers.min(), numbers.max()
-        if low is not None and (int(low) < -limit or int(high) > limit):  # type: ignore[arg-type]
-            far = (numbers > limit) | (numbers < -limit)
-            us = (numbers.set(far, 0) * factor).set(far, FAR_AWAY)
-        else:
-            us = numbers * factor if factor > 1 else numbers
-    return Times(us, typed.missing, malformed, doctor.examine(us, numbers), floored)
+        return numbers // 1000, int((numbers % 1000 != 0).sum())
+    factor = UNITS_NS[unit] // 1000
+    limit = FAR_AWAY // factor
+    low, high = numbers.min(), numbers.max()
+    if low is not None and (int(low) < -limit or int(high) > limit):  # type: ignore[arg-type]
+        far = (numbers > limit) | (numbers < -limit)
+        return (numbers.set(far, 0) * factor).set(far, FAR_AWAY), 0
+    return numbers * factor if factor > 1 else numbers, 0
 
 
 def _from_datetimes(raw: pl.Series, declared: TimestampColumn, doctor: UnitDoctor) -> Times:
+    assert isinstance(raw.dtype, pl.Datetime)
     if declared.format is not None:
         raise PipelineError(
             f"{doctor.file}: column '{doctor.column}' already holds {raw.dtype}; leave format out in [columns] timestamp"
         )
-    missing = mask(raw.is_null())
-    floored = 0
-    if raw.dtype.time_unit == "ns":  # type: ignore[attr-defined]
-        physical = raw.to_physical()
-        floored = int((physical % 1000 != 0).sum())
-        raw = (physical // 1000).cast(pl.Datetime("us", raw.dtype.time_zone))  # type: ignore[attr-defined]
-    aware = raw.cast(pl.Datetime("us", raw.dtype.time_zone))  # type: ignore[attr-defined]
-    if raw.dtype.time_zone is None:  # type: ignore[attr-defined]
+    us, floored = _scale(raw.to_physical(), raw.dtype.time_unit)
+    if raw.dtype.time_zone is None:
         if declared.timezone is None:
             raise PipelineError(
                 f"{doctor.file}: column '{doctor.column}' holds times without a zone; say timezone = \"UTC\", or the zone that they are in, in [columns] timestamp"
             )
-        aware = _in_zone(aware, declared.timezone)
-    us = aware.to_physical()
+        us = _to_utc(us, declared.timezone, doctor.latest_us)
     malformed = mask(us.is_null() & raw.is_not_null())
-    return Times(us, missing, malformed, doctor.examine(us, None), floored)
+    return Times(us, mask(raw.is_null()), malformed, doctor.examine(us, None), floored)
 
 
 def _from_text(text: pl.Series, declared: TimestampColumn, doctor: UnitDoctor) -> Times:
     assert declared.format is not None
     empty = text.is_null() | (text.str.strip_chars() == "").fill_null(value=True)
-    parsed = text.str.to_datetime(declared.format, time_unit="us", strict=False)
-    aware = parsed if declared.timezone is None else _in_zone(parsed, declared.timezone)
-    us = aware.to_physical()
-    malformed = mask(us.is_null() & ~empty)
-    return Times(us, mask(empty), malformed, doctor.examine(us, None), 0)
+    has_offset = declared.timezone is None
+    if has_offset:
+        text = text.str.replace(r"[Zz]$", "+00:00")
+    _require_readable(declared.format, has_offset=has_offset, file=doctor.file)
+    us = text.str.to_datetime(declared.format, time_unit="us", strict=False).to_physical()
+    us = us.set(_beside(text, declared.format), None)
+    if declared.timezone is not None:
+        us = _to_utc(us, declared.timezone, doctor.latest_us)
+    floored = int(text.str.contains(r"\.\d{6}\d*[1-9]").sum()) if "f" in declared.format else 0
+    return Times(us, mask(empty), mask(us.is_null() & ~empty), doctor.examine(us, None), floored)
 
 
-def _in_zone(naive: pl.Series, zone: str) -> pl.Series:
+def _beside(text: pl.Series, format_: str) -> pl.Series:
+    """Rows whose text chrono reads although it does not follow the format: other blanks, a sign, second 60."""
+    blanks = text.str.count_matches(" ", literal=True) != format_.count(" ")
+    return (blanks | text.str.contains(r"^[+\s]|:60(\D|$)")).fill_null(value=False)
+
+
+@lru_cache
+def _require_readable(format_: str, *, has_offset: bool, file: str) -> None:
+    """Refuses a format in which a time that is written cannot be read back."""
+    probe = pl.Series([datetime(2010, 12, 31, 23, 58, 59)]).dt.replace_time_zone("UTC" if has_offset else None)  # noqa: DTZ001
+    try:
+        back = probe.dt.strftime(format_).str.to_datetime(format_, time_unit="us", strict=False)
+        readable = back.null_count() == 0
+    except (pl.exceptions.PolarsError, ValueError):
+        readable = False
+    if not readable:
+        raise PipelineError(
+            f'{file}: format = "{format_}" in [columns] timestamp cannot be read as a date and time; '
+            'write it with chrono\'s directives, such as "%Y-%m-%d %H:%M:%S"'
+        )
+
+
+def _to_utc(naive_us: pl.Series, zone: str, latest_us: int) -> pl.Series:
+    """Wall clock times of a zone as us since 1970 UTC; null for an hour that exists twice or not at all."""
     if zone == "UTC":
-        return naive.dt.replace_time_zone("UTC")
-    return naive.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
+        return naive_us
+    # Far beyond the calendar, the zone database panics: such times are implausible in any zone.
+    wild = (naive_us < EARLIEST_US - 2 * DAY_US) | (naive_us > latest_us + 2 * DAY_US)
+    clock = naive_us.set(wild, None).cast(pl.Datetime("us"))
+    return (
+        clock.dt.replace_time_zone(zone, ambiguous="null", non_existent="null")
+        .to_physical()
+        .zip_with(~wild.fill_null(value=False), naive_us)
+    )
 
 
 def _either(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:

@@ -47,15 +47,15 @@ def output_columns(features: Sequence[Feature], dataset: Declared) -> list[Colum
     """The columns of all features, in order.
 
     Raises:
-        PipelineError: Two features declare the same column.
+        PipelineError: Two features declare the same column, or a feature and [extra] do.
     """
-    owners: dict[str, str] = {}
+    owners = {column.name: "[extra]" for column in dataset.extra_columns}
     declared: list[Column] = []
     for feature in features:
         for column in feature.columns(dataset):
             if column.name in owners:
                 raise PipelineError(
-                    f"features '{owners[column.name]}' and '{feature.name}' both declare '{column.name}'; rename one"
+                    f"'{owners[column.name]}' and '{feature.name}' both declare '{column.name}'; rename one"
                 )
             owners[column.name] = feature.name
             declared.append(column)

@@ -70,6 +70,11 @@ def row_hash_sum(frame: pl.DataFrame) -> int:
     """
     if frame.is_empty():
         return 0
+    for series in frame.iter_columns():
+        if series.null_count():
+            raise PipelineError(
+                f"column '{series.name}' holds {series.null_count():,} nulls and cannot be hashed row by row"
+            )
     seeds = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], dtype=np.uint64)
     lanes = [np.full(frame.height, seed, dtype=np.uint64) for seed in seeds]
     for series in frame.iter_columns():

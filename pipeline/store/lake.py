@@ -5,8 +5,10 @@ import json
 import os
 import re
 import secrets
+import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -52,7 +54,8 @@ class Staging:
         self._next = 0
         self._files: list[DataFile] = []
         self._paths: list[Path] = []
-        directory.mkdir(parents=True, exist_ok=True)
+        with self._writing():
+            directory.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> "Staging":
         return self
@@ -68,17 +71,12 @@ class Staging:
         Raises:
             PipelineError: The disk is full, or the file cannot be written.
         """
-        try:
+        with self._writing():
             path = self._new_file()
             frame.write_parquet(path, compression="zstd", compression_level=1, row_group_size=ROW_GROUP_ROWS)
             with path.open("rb") as file:
                 os.fsync(file.fileno())
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-        except (OSError, pl.exceptions.ComputeError) as error:
-            raise PipelineError(
-                f"{self.asset} of {self.day}: cannot write to {self.directory} ({error}); make room there or check its rights, "
-                "then run the day again: nothing of it was published"
-            ) from None
         written = DataFile(path.name, frame.height, path.stat().st_size, digest, role)
         self._files.append(written)
         return written
@@ -111,6 +109,16 @@ class Staging:
             raw_files=raw_files,
         )
         return Staged(manifest, self.run, self.directory, facts)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pl.exceptions.ComputeError) as error:
+            raise PipelineError(
+                f"{self.asset} of {self.day}: cannot write to {self.directory} ({error}); make room there or check its rights, "
+                "then run the day again: nothing of it was published"
+            ) from None
 
     def _new_file(self) -> Path:
         while True:
@@ -173,11 +181,12 @@ class Store:
             try:
                 os.link(temporary, path)
             except FileExistsError:
-                former = json.loads(path.read_bytes())
+                former = _read_identity(path)
                 if _compare_identity(former, present, path):
                     temporary.replace(path)
             finally:
                 temporary.unlink(missing_ok=True)
+            self._sweep_leftovers(dataset.store.keep_hours)
         except OSError as error:
             raise PipelineError(
                 f"{self.root}: the store cannot be written to ({error.strerror}); "
@@ -218,14 +227,34 @@ class Store:
         """Removes files of a day that no manifest names and that are older than `keep_hours`."""
         manifest = self.manifest(asset, day)
         named = {file.path for file in manifest.files} if manifest else set()
-        oldest = time.time() - keep_hours * 3600
-        swept: list[str] = []
-        for path in self.directory(asset, day).iterdir():
-            leftover = path.suffix in (".parquet", ".tmp") and path.name not in named
-            if leftover and path.stat().st_mtime < oldest:
-                path.unlink(missing_ok=True)
-                swept.append(path.name)
-        return sorted(swept)
+        files = self.directory(asset, day).iterdir()
+        return _remove_old([p for p in files if p.suffix in (".parquet", ".tmp") and p.name not in named], keep_hours)
+
+    def _sweep_leftovers(self, keep_hours: float) -> None:
+        """Removes what killed runs left beside the days: scratch folders, unlinked segments, temporary files."""
+        leftovers = [
+            *self.root.glob(f"{SCRATCH}/*"),
+            *self.root.glob("*/_log/_staged-*"),
+            *self.root.glob(f"{IDENTITY_NAME}.*"),
+        ]
+        _remove_old(leftovers, keep_hours)
+
+
+def _remove_old(paths: Sequence[Path], keep_hours: float) -> list[str]:
+    oldest = time.time() - keep_hours * 3600
+    removed: list[str] = []
+    for path in paths:
+        try:
+            if path.stat().st_mtime >= oldest:
+                continue
+        except FileNotFoundError:  # another run swept it
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        removed.append(path.name)
+    return sorted(removed)
 
 
 def safe_run(run: str) -> str:
@@ -260,6 +289,15 @@ def _identity(dataset: Dataset) -> dict[str, Any]:
         "start": dataset.partitions.start.isoformat(),
         "actions": list(dataset.action_names),
     }
+
+
+def _read_identity(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_bytes())
+    except ValueError as error:
+        raise PipelineError(
+            f"{path}: the dataset's identity cannot be read ({error}); restore the file from a backup"
+        ) from None
 
 
 def _compare_identity(former: dict[str, Any], present: dict[str, Any], path: Path) -> bool:

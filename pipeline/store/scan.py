@@ -88,9 +88,10 @@ def scan(
         )
     if not manifests:
         raise PipelineError(f"{asset} has no day from {first} to {last} in {root}")
+    _require_role(manifests[-1], role)
     _refuse_mixture(asset, manifests)
     frames = [
-        read_files(store.directory(asset, m.day), m.of_role(role), _role_schema(m, role)).select(
+        read_files(store.directory(asset, m.day), m.of_role(role), manifest_schema(m)).select(
             pl.lit(m.day).alias("day"), pl.all()
         )
         for m in manifests
@@ -98,8 +99,14 @@ def scan(
     return pl.concat(frames)
 
 
-def _role_schema(manifest: Manifest, role: str | None) -> dict[str, pl.DataType]:
-    return manifest_schema(manifest) if role is None or manifest.asset == "user_state" else {}
+def _require_role(manifest: Manifest, role: str | None) -> None:
+    roles = [] if isinstance(manifest.content_version, str) else sorted(manifest.content_version)
+    if roles and role not in roles:
+        raise PipelineError(
+            f'{manifest.asset} has the tables {" and ".join(roles)}: pass role="{roles[0]}" or another of them'
+        )
+    if role is not None and not roles:
+        raise PipelineError(f'{manifest.asset} has one table: leave role out (found role="{role}")')
 
 
 def _refuse_mixture(asset: str, manifests: Sequence[Manifest]) -> None:
@@ -107,7 +114,7 @@ def _refuse_mixture(asset: str, manifests: Sequence[Manifest]) -> None:
     differing = [
         m.day
         for m in manifests
-        if list(m.columns) != list(newest.columns)
+        if _shape(m) != _shape(newest)
         # a day of events without files names no source format: only what both name can differ
         or any(m.code[name] != newest.code[name] for name in m.code.keys() & newest.code.keys())
     ]
@@ -115,6 +122,11 @@ def _refuse_mixture(asset: str, manifests: Sequence[Manifest]) -> None:
         raise PipelineError(
             f"{asset} of {_list(differing)} has other columns or code versions than {newest.day}; make those days again"
         )
+
+
+def _shape(manifest: Manifest) -> list[tuple[str, str, str]]:
+    """What has to agree between days; the wording of a meaning may change."""
+    return [(column["name"], column["type"], column["unit"]) for column in manifest.columns]
 
 
 def _as_day(day: date | str) -> date:

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import json
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,10 +129,20 @@ def _read_parquet(path: Path, wanted: Collection[int]) -> Reading:
             if here:
                 table = file.read_row_group(group)
                 for ordinal in here:
-                    cells = table.slice(ordinal - start, 1).to_pylist()[0]
+                    cells = _exact(table.slice(ordinal - start, 1))
                     reading.found[ordinal] = RawRecord(ordinal, None, cells)
             start = stop
     return reading
+
+
+def _exact(row: Any) -> Cells:
+    """The cells of one row of an Arrow table; a float32 that stands for several integers becomes NaN."""
+    cells = row.to_pylist()[0]
+    for field_ in row.schema:
+        value = cells[field_.name]
+        if str(field_.type) == "float" and value is not None and not abs(value) < 2**24:
+            cells[field_.name] = math.nan
+    return cells
 
 
 def _read_lines(stream: IO[bytes], wanted: Collection[int]) -> Reading:

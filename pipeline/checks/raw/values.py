@@ -15,7 +15,7 @@ EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 INT64 = range(-(2**63), 2**63)
 MICROSECONDS = {"s": Decimal(10**6), "ms": Decimal(10**3), "us": Decimal(1), "ns": Decimal(1) / 1000}
 INTEGER = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
-PYTHON_DIRECTIVES = set("YmdHMSpIbBaAjyfzZ%")
+PYTHON_DIRECTIVES = set("YmdHMSpIbBaAjyfz%")
 SPELLED_OUT = {
     "%F": "%Y-%m-%d",
     "%T": "%H:%M:%S",
@@ -91,6 +91,8 @@ def judge(cells: Mapping[str, Any] | None, dataset: Dataset, *, file_day: date |
 
 
 def _id(cell: Any, name: str, kind: str, *, optional: bool, late: list[str]) -> Any:
+    if isinstance(cell, float) and not abs(cell) < 2**53:
+        raise _Refused(f"malformed_{name}")
     text = _text(cell)
     if text is not None and kind == "int64":
         text = text.strip()
@@ -122,6 +124,11 @@ def _timestamp(cell: Any, declared: TimestampColumn) -> int:
         return _plausible(int((Decimal(match[1]) * MICROSECONDS[declared.unit]).to_integral_value("ROUND_FLOOR")))
     known = _python_format(declared.format or "")
     assert known is not None
+    if text.count(" ") != known.count(" ") or text[0].isspace():
+        raise _Refused("malformed_timestamp")
+    if ".%f" in known:
+        text = re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", text)
+        known = known if "." in text else known.replace(".%f", "")
     try:
         moment = datetime.strptime(text, known)  # noqa: DTZ007
     except ValueError:
