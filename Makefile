@@ -13,16 +13,17 @@ export DAGSTER_HOME := $(CURDIR)/.dagster
 QUIET := PYTHONWARNINGS=ignore:Function:FutureWarning,ignore:Parameter:Warning
 INFO := --config-json '{"loggers": {"console": {"config": {"log_level": "INFO"}}}}'
 
-.PHONY: help run ui test check fix bench clean
+.PHONY: help run ui test check fix mutants bench clean
 .DEFAULT_GOAL := help
 
 help:  ## print this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(INSTALLED) $(INSTANCE)  ## make the features of the sample: all assets, all days, proven (PIPELINE_DATASET, DAYS: yours)
 	@$(BIN)/python -m pipeline check
-	@$(QUIET) $(BIN)/dagster asset materialize -m pipeline.definitions --select '*' --partition-range $(DAYS) $(INFO) \
-	  || $(BIN)/python -m pipeline failure
+	@began=$$(date +%s); \
+	$(QUIET) $(BIN)/dagster asset materialize -m pipeline.definitions --select '*' --partition-range $(DAYS) $(INFO) \
+	  || $(BIN)/python -m pipeline failure --since $$began
 	@$(BIN)/python -m pipeline show
 
 ui: $(INSTALLED) $(INSTANCE)  ## open the UI, with the runs made so far, on http://127.0.0.1:3000 (PORT)
@@ -40,6 +41,9 @@ check: .venv/.dev  ## lint, format, types and the order of the layers
 fix: .venv/.dev  ## mend what ruff can mend
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+mutants: $(INSTALLED)  ## break the code in known ways; every break has to turn a test red
+	@$(BIN)/python -m pipeline_tests.mutants
 
 bench: .venv/.bench  ## measure speed and memory against others; writes docs/benchmarks.md
 	@$(BIN)/python -m pipeline_tests.bench

@@ -33,9 +33,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = (function.__doc__ or "").splitlines()[0]
         command = chosen.add_parser(name, help=text, description=text)
         command.add_argument("dataset", nargs="?", type=Path, help="the dataset file; default: PIPELINE_DATASET")
+        if function is failure:
+            command.add_argument("--since", type=float, default=0, help="look only at runs after this unix time")
     options = parser.parse_args(arguments)
     try:
-        commands[options.command](load_dataset(options.dataset or read_environment().dataset))
+        dataset = load_dataset(options.dataset or read_environment().dataset)
+        if options.command == "failure":
+            failure(dataset, since=options.since)
+        else:
+            commands[options.command](dataset)
     except PipelineError as error:
         print(error, file=sys.stderr)
         return 1
@@ -113,8 +119,11 @@ def show(dataset: Dataset) -> None:
     print("Open the UI: make ui, then http://127.0.0.1:3000")
 
 
-def failure(_: Dataset) -> None:
+def failure(_: Dataset, *, since: float = 0) -> None:
     """Says in one sentence why the newest run failed.
+
+    Args:
+        since: Unix time; older runs are not looked at.
 
     Raises:
         PipelineError: That sentence.
@@ -127,8 +136,10 @@ def failure(_: Dataset) -> None:
             "DAGSTER_HOME is not set, so that no run is recorded; set it to the folder that the run used"
         )
     with instance:
-        runs = instance.get_runs(limit=1)
-        failed = [run for run in runs if run.status is dg.DagsterRunStatus.FAILURE]
+        records = [
+            record for record in instance.get_run_records(limit=1) if record.create_timestamp.timestamp() >= since
+        ]
+        failed = [r.dagster_run for r in records if r.dagster_run.status is dg.DagsterRunStatus.FAILURE]
         if not failed:
             raise PipelineError("no run has failed: the newest one did not start or has not ended; see what it printed")
         reasons = []
@@ -177,7 +188,7 @@ def _check_results(dataset: Dataset) -> dict[tuple[str, str], str]:
     }
     with instance:
         records = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(keys))
-    words = {"SUCCEEDED": "passed", "FAILED": "failed"}
+    words = {"SUCCEEDED": "passed", "FAILED": "failed", "PLANNED": "not run"}
     return {keys[key]: words.get(record.status.value, "running") for key, record in records.items()}
 
 

@@ -1,7 +1,7 @@
 """Binds the proofs to the assets: the check `proof` of the step that makes a day, and `proof_again` at any time."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -9,86 +9,25 @@ import dagster as dg
 
 from pipeline.config import Dataset
 from pipeline.contracts import Feature, PipelineError
-from pipeline.day_metadata import table_value
+from pipeline.day_proof import DayProof, coverage, coverage_line, of_error, of_manifest, of_proof
+from pipeline.day_report import table_value
 from pipeline.resources import Lake, ProveConfig, asset_key, prefixed
 
 if TYPE_CHECKING:
-    from pipeline.checks import Proof
-    from pipeline.store import Manifest, Store
+    from pipeline.store import Store
 
 PROOF = "proof"
 PROOF_AGAIN = "proof_again"
-MAX_ROWS = 5_000  # of a table in the metadata of a check: an event that the UI still shows
+MAX_ROWS = 1_000  # of a table in the metadata of a check: a page that the UI still scrolls
+QUOTED = 3  # sentences of failed days in the description
 CHECKED = ("events", "rejected_events", "user_vocabulary", "item_vocabulary", "user_state", "features")
-FINDING_COLUMNS = {
-    "day": "string", "status": "string", "proof": "string", "passed": "bool", "blocking": "bool",
-    "expected": "string", "found": "string",
-}  # fmt: skip
-DIFFERENCE_COLUMNS = {
-    "day": "string", "proof": "string", "user_id": "string", "row_id": "string", "column": "string",
-    "expected": "string", "found": "string",
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class DayProof:
-    """What is known of one day: rows for the tables of a check.
-
-    Attributes:
-        day: UTC day.
-        status: made, reused, failed, or proven again.
-        passed: Whether the day is right.
-        findings: A row for each proof.
-        differences: The first rows that differ.
-        figures: What was covered.
-        problem: A sentence when it did not pass.
-    """
-
-    day: date
-    status: str
-    passed: bool
-    findings: Sequence[Mapping[str, Any]]
-    differences: Sequence[Mapping[str, Any]] = ()
-    figures: Mapping[str, Any] | None = None
-    problem: str = ""
-
-
-def of_proof(proof: "Proof", *, status: str) -> DayProof:
-    """A proof that was made now."""
-    findings = [
-        {"proof": f.name, "passed": f.passed, "blocking": f.blocking, "expected": f.expected, "found": f.found}
-        for f in proof.findings
-    ]
-    differences = [
-        {"proof": f.name, **{name: str(value) for name, value in row.items() if value is not None}}
-        for f in proof.findings
-        for row in f.rows
-    ]
-    problem = "" if proof.passed else f"{proof.asset} of {proof.day}: {proof.sentence()}"
-    return DayProof(proof.day, status, proof.passed, findings, differences, proof.figures, problem)
-
-
-def of_manifest(manifest: "Manifest", *, status: str) -> DayProof:
-    """The proof that let a published day out, as its manifest records it."""
-    findings = [
-        {"proof": f["name"], "passed": True, "blocking": True, "expected": f["expected"], "found": f["found"]}
-        for f in manifest.proof["findings"]
-    ]
-    return DayProof(manifest.day, status, True, findings, figures=manifest.proof["figures"])
-
-
-def of_error(day: date, error: PipelineError) -> DayProof:
-    """A day that could not be made, or was made wrong."""
-    from pipeline.checks import ProofFailed
-
-    if isinstance(error, ProofFailed):
-        return of_proof(error.proof, status="failed")
-    row = {"proof": "the day can be made", "passed": False, "blocking": True, "expected": "yes", "found": str(error)}
-    return DayProof(day, "failed", False, [row], problem=str(error))
+DAY_COLUMNS = ("day", "right", "status", "proofs_passed", "rows", "one_by_one", "could_be_missed", "wrong")
+FINDING_COLUMNS = ("day", "status", "passed", "proof", "expected", "found")
+DIFFERENCE_COLUMNS = ("day", "proof", "user_id", "row_id", "file", "line", "column", "expected", "found")
 
 
 def check_result(dataset: Dataset, asset: str, check: str, days: Sequence[DayProof]) -> dg.AssetCheckResult:
-    """The result of a check over some days, with a row per day and per proof.
+    """The result of a check over some days; the UI sorts its metadata by name.
 
     Args:
         dataset: The declarations.
@@ -105,34 +44,68 @@ def check_result(dataset: Dataset, asset: str, check: str, days: Sequence[DayPro
             description=f"no day of {asset} is published in {dataset.root}",
         )
     failed = [day for day in days if not day.passed]
-    rows = [{"day": str(day.day), "status": day.status, **row} for day in days for row in day.findings]
-    rows.sort(key=lambda row: row["passed"])  # what failed comes first
-    differences = [{"day": str(day.day), **row} for day in days for row in day.differences]
-    figures = [{"day": str(day.day), **(day.figures or {})} for day in days]
-    covered = {name: "string" for row in figures for name in row}
+    ordered = failed + [day for day in days if day.passed]
+    rows = [{"day": str(day.day), "status": day.status, **row} for day in ordered for row in day.findings]
+    rows.sort(key=lambda row: row["passed"])
+    differences = [{"day": str(day.day), **row} for day in failed for row in day.differences]
     metadata: dict[str, Any] = {
         "days": len(days),
         "days_failed": len(failed),
-        "proofs": len(rows),
-        "per_day_and_proof": table_value(FINDING_COLUMNS, rows[:MAX_ROWS]),
-        "covered": table_value(covered, [{n: str(v) for n, v in row.items()} for row in figures[:MAX_ROWS]]),
+        "per_day": _table(DAY_COLUMNS, [_day_line(day) for day in ordered]),
+        "per_day_and_proof": _table(FINDING_COLUMNS, rows),
+        "proofs": sum(day.proofs for day in days),
+        "proofs_failed": sum(day.proofs - day.proofs_passed for day in days),
     }
     if differences:
-        metadata["first_rows_that_differ"] = table_value(DIFFERENCE_COLUMNS, differences[:MAX_ROWS])
-    statuses = sorted({day.status for day in days})
-    passed = f"{len(days)} day{'s' if len(days) != 1 else ''}, {len(rows)} proofs passed ({', '.join(statuses)})"
+        metadata["first_rows_that_differ"] = _table(DIFFERENCE_COLUMNS, differences)
     return dg.AssetCheckResult(
         asset_key=asset_key(dataset, asset),
         check_name=check,
         passed=not failed,
         metadata=metadata,
-        description="; ".join(day.problem for day in failed[:3]) if failed else passed,
+        description=_description(days, failed),
     )
+
+
+def _description(days: Sequence[DayProof], failed: Sequence[DayProof]) -> str:
+    """What the UI shows first."""
+    if failed:
+        quoted = "; ".join(day.problem for day in failed[:QUOTED])
+        more = f"; and {len(failed) - QUOTED} more, see per_day" if len(failed) > QUOTED else ""
+        return quoted if len(days) == 1 else f"{len(failed)} of {len(days)} days failed: {quoted}{more}"
+    proofs, statuses = sum(day.proofs for day in days), Counter(day.status for day in days)
+    if len(days) == 1:
+        return f"{days[0].day} is right: all {proofs} proofs passed ({days[0].status}). {coverage(days[0].figures)}"
+    how = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+    return f"All {len(days)} days, {days[0].day} to {days[-1].day}, are right: all {proofs:,} proofs passed ({how})."
+
+
+def _day_line(day: DayProof) -> dict[str, Any]:
+    return {
+        "day": str(day.day),
+        "right": day.passed,
+        "status": day.status,
+        "proofs_passed": f"{day.proofs_passed} of {day.proofs}",
+        **coverage_line(day.figures),
+        "wrong": day.problem,
+    }
+
+
+def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
+    """A table; one that is cut says so in its last line."""
+    if len(rows) > MAX_ROWS:
+        note = f"... and {len(rows) - MAX_ROWS:,} more lines; every day's own page has its own"
+        rows = [*rows[:MAX_ROWS], {columns[0]: note}]
+    return table_value(rows, columns)
 
 
 def proof_spec(dataset: Dataset, asset: str) -> dg.AssetCheckSpec:
     """The check that the step of an asset reports itself, before anything is published."""
-    description = "What was written is read back and proven against a plain loop before it is published."
+    description = (
+        "What was written is read back from disk and proven, among others against a plain loop over the events. A day that "
+        "fails is not published: its step ends, and readers see what was there before. (To Dagster this check is "
+        "non-blocking, since the step itself does the blocking.)"
+    )
     return dg.AssetCheckSpec(PROOF, asset=asset_key(dataset, asset), description=description)
 
 

@@ -27,7 +27,7 @@ MEMORY_FACTOR = {
     "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
 }  # fmt: skip
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 RESERVED = (
     *("row_id", "user_id", "item_id", "timestamp", "action", "day"),
     *("user_index", "item_index", "time_diff", "is_first"),
@@ -91,7 +91,8 @@ class Partitions(Settings):
             raise ValueError(f"end {self.end} lies before start {self.start}")
         for day in self.skip:
             if day < self.start or (self.end is not None and day > self.end):
-                raise ValueError(f"skip holds {day}, which is no day from start {self.start} to end {self.end}")
+                last = f"to end {self.end}" if self.end else "on"
+                raise ValueError(f"skip holds {day}, which is no day from start {self.start} {last}")
         return self
 
 
@@ -135,6 +136,9 @@ class Source(Settings):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Source":
+        unknown = re.search(r"\{(?!date[:}])[^{}]*\}", self.path)
+        if unknown is not None:
+            raise ValueError(f"path holds {unknown[0]}; the only field is {{date}}, or {{date:%Y%m%d}}")
         names = {fill_date(self.path, date(2024, 2, 1) + timedelta(days=offset)) for offset in range(366)}
         if self.dated and len(names) < 366:
             raise ValueError(
@@ -342,7 +346,7 @@ class Dataset(Settings):
         for name in extra:
             if NAME.fullmatch(name) is None or name in RESERVED or name.startswith("action_"):
                 raise ValueError(
-                    f"'{name}' cannot be the name of an extra column: use letters, digits and _, and none of {', '.join(RESERVED)}, action_..."
+                    f"'{name}' cannot be the name of an extra column: use letters, digits and _, a letter first, and none of {', '.join(RESERVED)}, action_..."
                 )
         return extra
 

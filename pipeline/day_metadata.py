@@ -2,13 +2,13 @@
 
 import resource
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from pipeline.contracts import PipelineError
+from pipeline.day_report import charts, refused_examples, table_value, verdict
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from pipeline.store import Manifest
 
 PREVIEW_ROWS = 5
-CELL_CHARACTERS = 80
 GIB = 2**30
 
 
 def day_metadata(table: str, outcome: "Outcome", work: "Work") -> dict[str, Any]:
-    """The metadata of one materialised day.
+    """The metadata of one materialised day; the UI shows it in this order, and draws the numbers over the days.
 
     Args:
         table: Name of the asset; `rejected_events` is the companion of an outcome of `events`.
@@ -32,19 +31,25 @@ def day_metadata(table: str, outcome: "Outcome", work: "Work") -> dict[str, Any]
     manifest = outcome.companion if table == "rejected_events" else outcome.manifest
     assert manifest is not None
     path = work.store.directory(table, manifest.day) / "_manifest.json"
+    right = verdict(table, manifest, work.store)
+    proofs = right.pop("proofs")
     metadata: dict[str, Any] = {
         "status": "reused" if outcome.reused else "made",
-        "dagster/row_count": manifest.rows,
-        "dagster/partition_row_count": manifest.rows,
-        "dagster/column_schema": column_schema(manifest),
-        "dagster/uri": path.parent.as_uri(),
+        **right,
+        **charts(table, manifest),
         **_figures(table, manifest, work),
     }
     if not outcome.reused:
         metadata |= _effort(outcome, manifest)
+    if table in ("events", "rejected_events"):
+        metadata["refused_rows"] = refused_examples(manifest, work.store)
     return metadata | {
-        "preview": dg.MetadataValue.md(_preview(table, manifest, work)),
+        "preview": _preview(table, manifest, work),
+        "proofs": proofs,
         "manifest": dg.MetadataValue.path(str(path)),
+        "dagster/row_count": manifest.rows,
+        "dagster/column_schema": column_schema(manifest),
+        "dagster/uri": path.parent.as_uri(),
     }
 
 
@@ -64,14 +69,17 @@ def column_schema(manifest: "Manifest") -> dg.TableSchema:
 def _figures(table: str, manifest: "Manifest", work: "Work") -> dict[str, Any]:
     counts = manifest.counts
     if table == "events":
-        notes = ("other_day", "outside_partitions", "ties", "duplicates")
+        refused = sum(counts["rejected"].values())
         return {
             "rows_in": counts["in"],
             "rows_out": manifest.rows,
-            "rows_refused": sum(counts["rejected"].values()),
+            "rows_refused": refused,
+            "refused_percent": round(100 * refused / max(1, counts["in"]), 3),
             "refused_by_reason": dg.MetadataValue.json(dict(counts["rejected"])),
-            "events_by_action": dg.MetadataValue.json(dict(counts["by_action"])),
-            **{name: counts[name] for name in notes if name in counts},
+            "ties": counts["ties"],
+            "duplicates": counts["duplicates"],
+            # a line of zeros is not worth a plot
+            **{name: counts[name] for name in ("other_day", "outside_partitions") if counts.get(name)},
         }
     if table == "rejected_events":
         return {
@@ -117,15 +125,15 @@ def peak_memory() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def _preview(table: str, manifest: "Manifest", work: "Work") -> str:
-    """The first rows of the day as a Markdown table."""
+def _preview(table: str, manifest: "Manifest", work: "Work") -> dg.TableMetadataValue | str:
+    """The first rows of the day."""
     try:
         frame = first_rows(table, manifest, work)
     except (OSError, PipelineError) as error:
         return f"no preview: {error}"
     if not frame.height:
         return "no new ids" if manifest.size is not None else "no rows"
-    return markdown_table(frame.columns, frame.rows())
+    return table_value(frame.to_dicts(), frame.columns)
 
 
 def first_rows(table: str, manifest: "Manifest", work: "Work") -> "pl.DataFrame":
@@ -144,46 +152,3 @@ def first_rows(table: str, manifest: "Manifest", work: "Work") -> "pl.DataFrame"
         return pl.DataFrame()
     log = pl.scan_parquet(segment_paths(work.store, table), glob=False)
     return log.slice(manifest.size - new_ids, min(new_ids, PREVIEW_ROWS)).collect()
-
-
-def markdown_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    r"""Rows as a Markdown table.
-
-    >>> print(markdown_table(["id", "raw"], [[1, "a|b"]]))
-    | id | raw |
-    |---|---|
-    | 1 | a\|b |
-    """
-    lines = [_line(names), "|" + "---|" * len(names), *(_line(row) for row in rows)]
-    return "\n".join(lines)
-
-
-def _line(cells: Sequence[object]) -> str:
-    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
-
-
-def _cell(value: object) -> str:
-    text = " ".join(str("" if value is None else value).split()).replace("|", "\\|")
-    return text if len(text) <= CELL_CHARACTERS else text[: CELL_CHARACTERS - 1] + "…"
-
-
-def table_value(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
-    """Rows as a table of the UI.
-
-    Args:
-        columns: Name -> type: string, int, float or bool.
-        rows: Values by column name; what is missing or of another type is shown as text.
-    """
-    plain = (str, int, float, bool)
-    records = [
-        dg.TableRecord(
-            {name: row.get(name) if isinstance(row.get(name), plain) else _shown(row.get(name)) for name in columns}
-        )
-        for row in rows
-    ]
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, dtype) for name, dtype in columns.items()])
-    return dg.MetadataValue.table(records=records, schema=schema)
-
-
-def _shown(value: object) -> str:
-    return "" if value is None else str(value)

@@ -20,6 +20,7 @@ from pipeline.store import (
     Recipe,
     Staged,
     Store,
+    as_day,
     require_current,
     scan,
 )
@@ -209,8 +210,9 @@ def matrix(root: str | Path, start: date | str, end: date | str) -> "torch.Tenso
     import torch
 
     days = scan(root, "features", start, end)
-    actions = [name for name in days.collect_schema() if name.startswith("action_")]
-    names = ["user_index", "item_index", "time_diff", *actions]
+    last = Store(Path(root)).manifest("features", as_day(end))
+    assert last is not None  # or scan had refused
+    names = ["user_index", "item_index", "time_diff", *(f"action_{name}" for name in last.config["actions"])]
     rows = days.sort("day", "row_id").select(names).collect()
     for name in ("user_index", "item_index"):
         largest = rows[name].max()

@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from pipeline.asset_checks import (
-    PROOF,
-    DayProof,
-    check_result,
-    day_proof_again,
-    of_error,
-    of_manifest,
-    of_proof,
-)
+from pipeline.asset_checks import PROOF, check_result, day_proof_again
 from pipeline.config import Dataset
 from pipeline.contracts import Feature, PipelineError
 from pipeline.day_metadata import day_metadata
+from pipeline.day_proof import DayProof, of_error, of_manifest, of_proof
 from pipeline.resources import Compute, Lake, MakeConfig, asset_key, work_for
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.contracts import PipelineError
 from pipeline.events.arrange import Arranger, sort_rows
 
 Rows = list[tuple[Any, int]]
@@ -83,11 +82,16 @@ def test_keys_at_the_border_of_what_packs(rows: Rows) -> None:
     assert sort_rows(frame_of(rows)).rows() == expected(rows)
 
 
-def test_a_key_that_cannot_be_packed_at_all_is_refused() -> None:
-    with pytest.raises(
-        PipelineError, match=r"a day holds 2 users over 62 bits of microseconds, more than a sort key of 62 bits"
-    ):
-        sort_rows(frame_of([(1, 0), (2, 2**62 - 1)]))
+@pytest.mark.parametrize("times", [[0, 2**62 - 1, 5, 5], [2**62 - 1, 0, 5, 5]])
+def test_what_does_not_fit_into_one_key_is_sorted_twice(times: list[int]) -> None:
+    rows = [(2, times[0]), (1, times[1]), (2, times[2]), (1, times[3]), (2**61, 3), (1, 3)]
+    assert sort_rows(frame_of(rows)).rows() == expected(rows)
+
+
+@pytest.mark.parametrize("tick", [1_000_000, 1_000, 1])
+def test_times_of_any_unit(tick: int) -> None:
+    rows = [(1, 7 * tick), (1, 3 * tick), (0, 3 * tick), (1, 3 * tick), (0, 10 * tick)]
+    assert sort_rows(frame_of(rows)).rows() == expected(rows)
 
 
 def test_what_comes_in_is_not_changed() -> None:

@@ -263,7 +263,7 @@ def test_a_file_damaged_on_disk_is_found_again(work: Work) -> None:
     damaged[len(damaged) // 2] ^= 1
     path.write_bytes(damaged)
     proof = prove_again("features", LAST, dataset=work.dataset, features=work.features, store=work.store)
-    assert [found.name for found in proof.failed] == ["files have their recorded checksums"]
+    assert [found.name for found in proof.failed] == ["files of features have their recorded checksums"]
     os.utime(path)
 
 

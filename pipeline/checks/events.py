@@ -2,8 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import polars as pl
 
+from pipeline.checks.distributions import HOURS, count_hours
 from pipeline.checks.findings import Findings
 from pipeline.checks.raw_oracle import prove_raw
 from pipeline.checks.reading import Subject, prove_files, prove_schema, range_problems
@@ -32,6 +34,7 @@ def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[s
     prove_schema(rejected, rejected_columns(), findings, name="columns of rejected_events are as declared")
     content, problems, unordered, outside, unknown = ContentHash(), [], 0, 0, 0
     row_ids = [rejected["row_id"]]
+    hours = np.zeros(HOURS, dtype=np.int64)
     start = datetime.combine(subject.manifest.day, datetime.min.time(), tzinfo=UTC)
     last: pl.DataFrame | None = None
     for file in subject.manifest.files:
@@ -45,6 +48,7 @@ def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[s
             frame["timestamp"].is_between(start, start + timedelta(days=1), closed="left").sum()
         )
         unknown += frame.height - int(frame["action"].is_in(list(subject.dataset.action_names)).sum())
+        hours += count_hours(frame["timestamp"])
         row_ids.append(frame["row_id"])
     findings.expect_none("values are within their declared ranges", problems)
     findings.expect("rows ascend by (user_id, timestamp, row_id)", expected=0, found=unordered)
@@ -68,7 +72,12 @@ def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[s
     for name in ("ties", "duplicates"):
         findings.note(name, subject.manifest.counts.get(name, 0))
     figures = prove_raw(subject, aside, findings)
-    return {"rows_covered": subject.manifest.rows, "rejected_covered": rejected.height, **figures}
+    return {
+        "rows_covered": subject.manifest.rows,
+        "rejected_covered": rejected.height,
+        **figures,
+        "events_by_hour": hours.tolist(),
+    }
 
 
 def _not_ascending(keys: pl.DataFrame) -> int:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.checks.distributions import GAPS, by_gap, count_gaps
 from pipeline.checks.findings import Findings
 from pipeline.checks.invariants import (
     count_actions,
@@ -60,15 +61,19 @@ def prove_features(subject: Subject, findings: Findings) -> dict[str, Any]:
     findings.expect("as many rows as events", expected=events.rows, found=subject.manifest.rows)
     if not all(finding.passed for finding in findings.found):
         return {}
-    borders = _prove_all_rows(subject, findings)
-    return _prove_sample(subject, findings, borders)
+    borders, gaps = _prove_all_rows(subject, findings)
+    return {
+        "rows_covered": subject.manifest.rows,
+        **_prove_sample(subject, findings, borders),
+        "time_diff": by_gap(gaps),
+    }
 
 
-def _prove_all_rows(subject: Subject, findings: Findings) -> pl.Series:
+def _prove_all_rows(subject: Subject, findings: Findings) -> tuple[pl.Series, np.ndarray]:
     """Looks at every row once, file by file, beside the events at the same positions.
 
     Returns:
-        The first and last user of every file.
+        The first and last user of every file, and the events by time_diff.
     """
     dataset = subject.dataset
     columns = feature_columns(subject.features, dataset)
@@ -82,6 +87,7 @@ def _prove_all_rows(subject: Subject, findings: Findings) -> pl.Series:
     hot = expected_hot = np.zeros(len(dataset.action_names), dtype=np.int64)
     content, position, firsts, users = ContentHash(), 0, 0, 0
     borders: list[Any] = []
+    by_gap_counts = np.zeros(len(GAPS), dtype=np.int64)
     for file in subject.manifest.files:
         frame = subject.file_rows(file)
         source = events.slice(position, frame.height).collect().rechunk()
@@ -101,6 +107,7 @@ def _prove_all_rows(subject: Subject, findings: Findings) -> pl.Series:
         borders += [frame["user_id"][0], frame["user_id"][-1]]
         firsts += int(frame["is_first"].sum())
         users += source["user_id"].n_unique()
+        by_gap_counts += count_gaps(frame["time_diff"], frame["is_first"])
     for name, rows in differing.items():
         findings.expect_none(name, rows)
     findings.expect("events an action = sum of its one-hot", expected=expected_hot.tolist(), found=hot.tolist())
@@ -108,7 +115,7 @@ def _prove_all_rows(subject: Subject, findings: Findings) -> pl.Series:
     findings.expect(
         "content version is that of the rows on disk", expected=subject.manifest.version(), found=content.hexdigest()
     )
-    return pl.Series("user_id", borders, dtype=events.collect_schema()["user_id"])
+    return pl.Series("user_id", borders, dtype=events.collect_schema()["user_id"]), by_gap_counts
 
 
 def _prove_sample(subject: Subject, findings: Findings, borders: pl.Series) -> dict[str, Any]:

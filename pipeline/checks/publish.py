@@ -139,5 +139,9 @@ def _record(proof: Proof, run: str) -> dict[str, Any]:
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(proof.seconds, 3),
         "figures": dict(proof.figures),
-        "findings": [{"name": f.name, "expected": f.expected, "found": f.found} for f in proof.findings],
+        "findings": [
+            {"name": f.name, "expected": f.expected, "found": f.found}
+            | ({} if f.blocking else {"blocking": False, "passed": f.passed})
+            for f in proof.findings
+        ],
     }

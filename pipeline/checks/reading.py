@@ -69,11 +69,11 @@ def prove_files(subject: Subject, findings: Findings) -> None:
         for file in subject.manifest.files
         if not (directory / file.path).exists() or file_sha256(directory / file.path) != file.sha256
     ]
-    findings.expect("files have their recorded checksums", expected=[], found=damaged)
+    findings.expect(f"files of {subject.manifest.asset} have their recorded checksums", expected=[], found=damaged)
     counted = [
         file.path for file in subject.manifest.files if file.path not in damaged and _rows(subject, file) != file.rows
     ]
-    findings.expect("files have their recorded rows", expected=[], found=counted)
+    findings.expect(f"files of {subject.manifest.asset} have their recorded rows", expected=[], found=counted)
 
 
 def _rows(subject: Subject, file: DataFile) -> int:

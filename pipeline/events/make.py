@@ -12,6 +12,7 @@ from pipeline.config import Dataset
 from pipeline.contracts import Column, PipelineError
 from pipeline.events.arrange import Arranger
 from pipeline.events.convert import ACCEPTED
+from pipeline.events.duplicates import FINGERPRINT, find_ties, fingerprints
 from pipeline.events.origin import declared_columns
 from pipeline.events.reading import DayReader, DayRows
 from pipeline.events.reasons import REASONS
@@ -31,7 +32,6 @@ from pipeline.store import (
 )
 
 VERSION = 1
-FINGERPRINT = ("_hash_a", "_hash_b")
 
 
 def event_columns(dataset: Dataset) -> list[Column]:
@@ -106,7 +106,7 @@ def make_events(
         refused = [_empty(rejected_columns())]
         for rows in () if skipped else reader.rows():
             refused.append(_refused_rows(rows, dataset))
-            arranger.add(_accepted_rows(rows))
+            arranger.add(_accepted_rows(rows, dataset))
             report(f"events {day}: {reader.counts['in']:,} rows of {rows.file.name}")
         rejected = pl.concat(refused)
         _refuse_bad_day(day, dataset, store, run, reader, rejected)
@@ -145,16 +145,14 @@ def _require_files(day: date, dataset: Dataset) -> None:
         )
 
 
-def _accepted_rows(rows: DayRows) -> pl.DataFrame:
-    """The accepted rows of a block, with a fingerprint of their raw cells that travels through the sort."""
+def _accepted_rows(rows: DayRows, dataset: Dataset) -> pl.DataFrame:
+    """The accepted rows of a block, with a fingerprint of their raw cells where that tells more than their values."""
     accepted = rows.rank == ACCEPTED
     frame, raw, row_id = rows.converted.frame, rows.block.frame, rows.row_id
     if not accepted.all() or len(rows.positions) < frame.height:
         chosen = pl.Series(rows.positions[accepted])
         frame, raw, row_id = frame[chosen], raw[chosen], row_id[accepted]
-    raw = raw.select(sorted(raw.columns))  # files may differ in the order of their columns
-    fingerprints = [raw.hash_rows(seed).alias(name) for seed, name in enumerate(FINGERPRINT)]
-    return frame.select(pl.Series("row_id", row_id), pl.all(), *fingerprints)
+    return frame.select(pl.Series("row_id", row_id), pl.all(), *fingerprints(raw, dataset))
 
 
 def _refused_rows(rows: DayRows, dataset: Dataset) -> pl.DataFrame:
@@ -231,13 +229,13 @@ def _write_events(arranger: Arranger, dataset: Dataset, staging: Staging) -> _Wr
     content = ContentHash()
     written = _Written(rows=0, ties=0, doubled=[], content_version="", by_action=dict.fromkeys(dataset.action_names, 0))
     for frame in arranger.ranges():
-        tied, doubled = _ties(frame)
+        tied, doubled = find_ties(frame)
         written.ties += tied
         written.doubled += doubled
         kept = frame
         if doubled and dataset.quality.duplicates == "drop":
             kept = frame.filter(~pl.col("row_id").is_in(pl.Series(doubled, dtype=pl.Int64).implode()))
-        table = kept.drop(FINGERPRINT).with_columns(
+        table = kept.drop(FINGERPRINT, strict=False).with_columns(
             pl.col("action").cast(pl.String), pl.col("timestamp").cast(pl.Datetime("us", "UTC"))
         )
         staging.write(table)
@@ -247,21 +245,6 @@ def _write_events(arranger: Arranger, dataset: Dataset, staging: Staging) -> _Wr
             written.by_action[action] += count
     written.content_version = content.hexdigest()
     return written
-
-
-def _ties(frame: pl.DataFrame) -> tuple[int, list[int]]:
-    """How many rows share user and instant with another, and the row_ids of those that double an earlier one.
-
-    Args:
-        frame: Sorted by (user_id, timestamp, row_id), whole users.
-    """
-    user_id, time_us = frame["user_id"], frame["timestamp"]
-    as_before = ((user_id == user_id.shift(1)) & (time_us == time_us.shift(1))).fill_null(value=False)
-    if not as_before.any():
-        return 0, []
-    tied = frame.filter(as_before | as_before.shift(-1, fill_value=False))
-    doubled = tied.filter(~pl.struct("user_id", "timestamp", *FINGERPRINT).is_first_distinct())
-    return tied.height, doubled["row_id"].to_list()
 
 
 def _finish(

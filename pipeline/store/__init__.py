@@ -8,7 +8,7 @@ from pipeline.store.content import ContentHash, file_sha256, row_hash_sum
 from pipeline.store.currency import RAW_PREFIX, Currency, previous, require_current
 from pipeline.store.lake import Staged, Staging, Store, safe_run, sync_folder
 from pipeline.store.manifest import DataFile, Manifest, Recipe
-from pipeline.store.scan import POLARS_DTYPES, manifest_schema, read_files, scan
+from pipeline.store.scan import POLARS_DTYPES, as_day, manifest_schema, read_files, scan
 
 __all__ = [
     "POLARS_DTYPES",
@@ -21,6 +21,7 @@ __all__ = [
     "Staged",
     "Staging",
     "Store",
+    "as_day",
     "file_sha256",
     "manifest_schema",
     "previous",

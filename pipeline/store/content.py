@@ -1,6 +1,7 @@
 """Content versions: hashes of values, whatever files and chunks they lie in."""
 
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ class ContentHash:
     """Hashes a table column by column while it streams by, in row order.
 
     Canonical encoding: each column is its little-endian values; booleans one byte; timestamps int64 microseconds; strings
-    their UTF-8 bytes and, apart from them, their lengths as int64; nullable columns first one byte a row that says
-    whether the value is there, a missing value being 0 or the empty string.
+    their UTF-8 bytes and, apart from them, their lengths as int64. A missing value is 0 or the empty string, and the
+    positions of missing values follow as int64.
     """
 
     def __init__(self) -> None:
@@ -25,12 +26,13 @@ class ContentHash:
 
     def update(self, frame: pl.DataFrame) -> None:
         """Adds the next rows; every call brings the same columns."""
+        columns = frame.get_columns()
+        for series in columns:
+            if series.name not in self._columns:
+                self._columns[series.name] = [hashlib.sha256() for _ in range(3)]
+        with ThreadPoolExecutor(max_workers=2) as threads:  # sha256 lets go of the interpreter
+            list(threads.map(self._update_column, columns))
         self._rows += frame.height
-        for series in frame.iter_columns():
-            buffers = _canonical_buffers(series)
-            hashes = self._columns.setdefault(series.name, [hashlib.sha256() for _ in buffers])
-            for hasher, buffer in zip(hashes, buffers, strict=True):
-                hasher.update(buffer.data)
 
     def hexdigest(self) -> str:
         """The content version of all rows so far."""
@@ -42,21 +44,29 @@ class ContentHash:
                     total.update(hasher.digest())
         return total.hexdigest()[:32]
 
+    def _update_column(self, series: pl.Series) -> None:
+        values, lengths, missing = self._columns[series.name]
+        if series.null_count():
+            missing.update((series.is_null().arg_true().cast(pl.Int64) + self._rows).to_numpy().data)
+        if series.dtype == pl.String:
+            filled = series.fill_null("")
+            lengths.update(filled.str.len_bytes().cast(pl.Int64).to_numpy().data)
+            values.update(_text_bytes(filled).data)
+        elif series.dtype == pl.Boolean:
+            values.update(series.fill_null(value=False).cast(pl.UInt8).to_numpy().data)
+        else:
+            filled = series.to_physical().fill_null(0) if series.null_count() else series.to_physical()
+            values.update(np.ascontiguousarray(filled.to_numpy()).data)
 
-def _canonical_buffers(series: pl.Series) -> list[np.ndarray]:
-    validity = series.is_not_null().cast(pl.UInt8).to_numpy()
-    if series.dtype == pl.String:
-        filled = series.fill_null("")
-        lengths = filled.str.len_bytes().cast(pl.Int64).to_numpy()
-        arrow = filled.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-        _, offsets, payload = arrow.buffers()
-        start, stop = np.frombuffer(offsets, np.int64)[[arrow.offset, arrow.offset + len(arrow)]]
-        text = np.frombuffer(payload, np.uint8)[start:stop] if payload is not None else np.empty(0, np.uint8)
-        return [validity, lengths, text]
-    if series.dtype == pl.Boolean:
-        return [validity, series.fill_null(value=False).cast(pl.UInt8).to_numpy()]
-    physical = series.to_physical().fill_null(0)
-    return [validity, np.ascontiguousarray(physical.to_numpy())]
+
+def _text_bytes(text: pl.Series) -> np.ndarray:
+    """The UTF-8 bytes of all strings, one after the other."""
+    arrow = text.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    _, offsets, payload = arrow.buffers()
+    if payload is None:
+        return np.empty(0, np.uint8)
+    start, stop = np.frombuffer(offsets, np.int64)[[arrow.offset, arrow.offset + len(arrow)]]
+    return np.frombuffer(payload, np.uint8)[start:stop]
 
 
 def row_hash_sum(frame: pl.DataFrame) -> int:

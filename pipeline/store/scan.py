@@ -63,7 +63,7 @@ def scan(
     Raises:
         PipelineError: Days are missing or not current, or were made with different columns or code versions.
     """
-    first, last = _as_day(start), _as_day(end)
+    first, last = as_day(start), as_day(end)
     store, currency = Store(Path(root)), Currency(Store(Path(root)))
     absent: list[date] = []
     stale: dict[date, str] = {}
@@ -129,7 +129,8 @@ def _shape(manifest: Manifest) -> list[tuple[str, str, str]]:
     return [(column["name"], column["type"], column["unit"]) for column in manifest.columns]
 
 
-def _as_day(day: date | str) -> date:
+def as_day(day: date | str) -> date:
+    """A day, or its text such as 2010-12-01."""
     return day if isinstance(day, date) else date.fromisoformat(day)
 
 

@@ -1,0 +1,46 @@
+"""What a day looks like, counted while a proof has its rows in hand; a person sees at a glance what no rule forbids."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+
+HOURS = 24
+GAP_BORDERS_S = {
+    "under 1 s": 1,
+    "1 s - 10 s": 10,
+    "10 s - 1 min": 60,
+    "1 min - 10 min": 600,
+    "10 min - 1 h": 3_600,
+    "1 h - 1 day": 86_400,
+    "1 day - 1 week": 604_800,
+}
+GAPS = ("first event", "same instant", *GAP_BORDERS_S, "1 week or more")
+
+
+def count_hours(timestamps: pl.Series) -> np.ndarray:
+    """Events in each hour of the day, UTC, int64 [24].
+
+    Args:
+        timestamps: Datetime [rows].
+    """
+    return np.bincount(timestamps.drop_nulls().dt.hour().to_numpy(), minlength=HOURS)
+
+
+def count_gaps(time_diff: pl.Series, is_first: pl.Series) -> np.ndarray:
+    """Events by the time since the same user's previous one, int64 [len(GAPS)].
+
+    Args:
+        time_diff: Seconds, float32 [rows], 0 or more.
+        is_first: Bool [rows].
+    """
+    gap_s = time_diff.to_numpy()
+    below = [int(np.count_nonzero(gap_s < border)) for border in GAP_BORDERS_S.values()]
+    firsts, zeros = int(is_first.sum()), int(np.count_nonzero(gap_s == 0))
+    bins = np.diff([0, zeros, *below, len(gap_s)])
+    return np.array([firsts, zeros - firsts, *bins[1:]], dtype=np.int64)
+
+
+def by_gap(counts: np.ndarray) -> Mapping[str, int]:
+    """The counts of `count_gaps` under their names."""
+    return dict(zip(GAPS, counts.tolist(), strict=True))
