@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PROVEN = ("events", "user_vocabulary", "item_vocabulary", "user_state", "features")
 EXAMPLES = 2  # of each reason
-CELL_CHARACTERS = 80
+CELL_CHARACTERS = 200
 
 
 def verdict(table: str, manifest: "Manifest", store: "Store") -> dict[str, Any]:
