@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 PROOF = "proof"
 PROOF_AGAIN = "proof_again"
 MAX_ROWS = 1_000  # of a table in the metadata of a check: a page that the UI still scrolls
+SENTENCE_CHARACTERS = 1_000  # of what is wrong with a day
 QUOTED = 3  # sentences of failed days in the description
 CHECKED = ("events", "rejected_events", "user_vocabulary", "item_vocabulary", "user_state", "features")
-DAY_COLUMNS = ("day", "right", "status", "proofs_passed", "rows", "one_by_one", "could_be_missed", "wrong")
+DAY_COLUMNS = ("day", "right", "status", "proofs_passed", "rows", "one_by_one", "could_be_missed")
+FAILURE_COLUMNS = ("day", "wrong")
 FINDING_COLUMNS = ("day", "status", "passed", "proof", "expected", "found")
 DIFFERENCE_COLUMNS = ("day", "proof", "user_id", "row_id", "file", "line", "column", "expected", "found")
 
@@ -56,6 +58,9 @@ def check_result(dataset: Dataset, asset: str, check: str, days: Sequence[DayPro
         "proofs": sum(day.proofs for day in days),
         "proofs_failed": sum(day.proofs - day.proofs_passed for day in days),
     }
+    if failed:
+        wrong = [{"day": str(day.day), "wrong": day.problem} for day in failed]
+        metadata["failures"] = _table(FAILURE_COLUMNS, wrong)
     if differences:
         metadata["first_rows_that_differ"] = _table(DIFFERENCE_COLUMNS, differences)
     return dg.AssetCheckResult(
@@ -71,7 +76,7 @@ def _description(days: Sequence[DayProof], failed: Sequence[DayProof]) -> str:
     """What the UI shows first."""
     if failed:
         quoted = "; ".join(day.problem for day in failed[:QUOTED])
-        more = f"; and {len(failed) - QUOTED} more, see per_day" if len(failed) > QUOTED else ""
+        more = f"; and {len(failed) - QUOTED} more, see failures" if len(failed) > QUOTED else ""
         return quoted if len(days) == 1 else f"{len(failed)} of {len(days)} days failed: {quoted}{more}"
     proofs, statuses = sum(day.proofs for day in days), Counter(day.status for day in days)
     if len(days) == 1:
@@ -87,7 +92,6 @@ def _day_line(day: DayProof) -> dict[str, Any]:
         "status": day.status,
         "proofs_passed": f"{day.proofs_passed} of {day.proofs}",
         **coverage_line(day.figures),
-        "wrong": day.problem,
     }
 
 
@@ -96,7 +100,7 @@ def _table(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> dg.Tabl
     if len(rows) > MAX_ROWS:
         note = f"... and {len(rows) - MAX_ROWS:,} more lines; every day's own page has its own"
         rows = [*rows[:MAX_ROWS], {columns[0]: note}]
-    return table_value(rows, columns)
+    return table_value(rows, columns, longest=SENTENCE_CHARACTERS)
 
 
 def proof_spec(dataset: Dataset, asset: str) -> dg.AssetCheckSpec:

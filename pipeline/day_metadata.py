@@ -39,10 +39,10 @@ def day_metadata(table: str, outcome: "Outcome", work: "Work") -> dict[str, Any]
         **charts(table, manifest),
         **_figures(table, manifest, work),
     }
-    if not outcome.reused:
-        metadata |= _effort(outcome, manifest)
     if table in ("events", "rejected_events"):
         metadata["refused_rows"] = refused_examples(manifest, work.store)
+    if not outcome.reused:
+        metadata |= _effort(outcome, manifest)
     return metadata | {
         "preview": _preview(table, manifest, work),
         "proofs": proofs,
@@ -82,11 +82,7 @@ def _figures(table: str, manifest: "Manifest", work: "Work") -> dict[str, Any]:
             **{name: counts[name] for name in ("other_day", "outside_partitions") if counts.get(name)},
         }
     if table == "rejected_events":
-        return {
-            "rows_in": counts["in"],
-            "rows_out": manifest.rows,
-            "refused_by_reason": dg.MetadataValue.json(dict(counts["by_reason"])),
-        }
+        return {"rows_in": counts["in"], "rows_out": manifest.rows}
     events = work.store.manifest("events", manifest.day)
     rows = {"rows_in": None if events is None else events.rows, "rows_out": manifest.rows}
     if table in ("user_vocabulary", "item_vocabulary"):

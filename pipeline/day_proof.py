@@ -118,7 +118,7 @@ def coverage_line(figures: Mapping[str, Any]) -> dict[str, Any]:
     """The same in a few columns, for a line among other days."""
     if "users_proven" in figures:
         return {
-            "rows": figures.get("rows_covered", figures["rows_proven"]),
+            "rows": figures.get("rows_covered"),
             "one_by_one": f"{figures['users_proven']:,} of {figures['users']:,} users",
             "could_be_missed": share(figures["share_missed_at_5_percent"]),
         }

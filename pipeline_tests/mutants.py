@@ -41,8 +41,8 @@ MUTANTS = (
     Mutant(
         "unstable sort",
         "events/arrange.py",
-        "torch.sort(torch.from_numpy(key_E), stable=True).indices",
-        "(len(key_E) - 1 - torch.sort(torch.from_numpy(key_E[::-1].copy()), stable=True).indices)",
+        "return torch.sort(torch.from_numpy(narrow_E), stable=True).indices.numpy()",
+        "return len(key_E) - 1 - torch.sort(torch.from_numpy(narrow_E[::-1].copy()), stable=True).indices.numpy()",
         ("test_events_sort.py",),
     ),
     Mutant(
@@ -55,8 +55,8 @@ MUTANTS = (
     Mutant(
         "time dropped from the sort key",
         "events/arrange.py",
-        "            key |= time_us.to_numpy() - low_us\n",
-        "",
+        "_order(users.rebased << times.bits | times.rebased, users.bits + times.bits)",
+        "_order(users.rebased, users.bits)",
         ("test_events_sort.py",),
     ),
     Mutant(

@@ -1,5 +1,6 @@
 """Proofs about `features`: the same rows as `events`, and the values that the loop gives."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ from pipeline.checks.distributions import GAPS, by_gap, count_gaps
 from pipeline.checks.findings import Findings
 from pipeline.checks.invariants import (
     count_actions,
+    count_events,
     count_hot,
     moved_rows,
+    tied_users,
     times_before,
     wrong_gaps,
     wrong_indices,
@@ -31,7 +34,7 @@ from pipeline.checks.sampling import choose_users
 from pipeline.features import output_columns
 from pipeline.outputs import feature_columns
 from pipeline.store import ContentHash, Manifest, manifest_schema, read_files
-from pipeline.vocabularies import FIRST_KNOWN, read_vocabulary
+from pipeline.vocabularies import read_vocabulary
 
 ROW_PROOFS = (
     "same rows as events, in the same order",
@@ -61,20 +64,33 @@ def prove_features(subject: Subject, findings: Findings) -> dict[str, Any]:
     findings.expect("as many rows as events", expected=events.rows, found=subject.manifest.rows)
     if not all(finding.passed for finding in findings.found):
         return {}
-    borders, gaps = _prove_all_rows(subject, findings)
+    day = _prove_all_rows(subject, findings)
     return {
         "rows_covered": subject.manifest.rows,
-        **_prove_sample(subject, findings, borders),
-        "time_diff": by_gap(gaps),
+        **_prove_sample(subject, findings, day),
+        "time_diff": by_gap(day.gaps),
     }
 
 
-def _prove_all_rows(subject: Subject, findings: Findings) -> tuple[pl.Series, np.ndarray]:
-    """Looks at every row once, file by file, beside the events at the same positions.
+@dataclass(frozen=True, slots=True)
+class _Day:
+    """What the pass over all rows learnt.
 
-    Returns:
-        The first and last user of every file, and the events by time_diff.
+    Attributes:
+        counts: user_id and events, one row a user, ascending.
+        tied: Users with events at the same instant.
+        at_borders: First and last user of every file.
+        gaps: Events by time_diff.
     """
+
+    counts: pl.DataFrame
+    tied: pl.Series
+    at_borders: pl.Series
+    gaps: np.ndarray
+
+
+def _prove_all_rows(subject: Subject, findings: Findings) -> _Day:
+    """Looks at every row once, file by file, beside the events at the same positions."""
     dataset = subject.dataset
     columns = feature_columns(subject.features, dataset)
     kept = [column.name for column in dataset.extra_columns if dataset.extra[column.name].keep]
@@ -82,11 +98,12 @@ def _prove_all_rows(subject: Subject, findings: Findings) -> tuple[pl.Series, np
     opening = (
         _role(subject, subject.input("user_state"), "opening").select("user_id", "core.last_timestamp_us").collect()
     )
-    lookups = {name: _lookup(subject, name) for name in ("user", "item")}
+    logs = {name: _log(subject, name) for name in ("user", "item")}
     differing: dict[str, list[Any]] = {name: [] for name in ROW_PROOFS}
     hot = expected_hot = np.zeros(len(dataset.action_names), dtype=np.int64)
-    content, position, firsts, users = ContentHash(), 0, 0, 0
-    borders: list[Any] = []
+    content, position, firsts = ContentHash(), 0, 0
+    counts = [pl.DataFrame(schema={"user_id": events.collect_schema()["user_id"], "events": pl.Int64})]
+    tied = [counts[0]["user_id"]]
     by_gap_counts = np.zeros(len(GAPS), dtype=np.int64)
     for file in subject.manifest.files:
         frame = subject.file_rows(file)
@@ -100,40 +117,36 @@ def _prove_all_rows(subject: Subject, findings: Findings) -> tuple[pl.Series, np
         differing[one_hot] += wrong_one_hots(source, frame, dataset.action_names)
         differing[gaps] += wrong_gaps(source, frame, before_us)
         differing[totals] += wrong_totals(source, frame, before_us)
-        for name, lookup in lookups.items():
-            differing[indices] += wrong_indices(frame, name, lookup)
+        for name, log in logs.items():
+            differing[indices] += wrong_indices(frame, name, log)
         hot = hot + count_hot(frame, dataset.action_names)
         expected_hot = expected_hot + count_actions(source, dataset.action_names)
-        borders += [frame["user_id"][0], frame["user_id"][-1]]
+        counts.append(count_events(source))
+        tied.append(tied_users(source))
         firsts += int(frame["is_first"].sum())
-        users += source["user_id"].n_unique()
         by_gap_counts += count_gaps(frame["time_diff"], frame["is_first"])
     for name, rows in differing.items():
         findings.expect_none(name, rows)
     findings.expect("events an action = sum of its one-hot", expected=expected_hot.tolist(), found=hot.tolist())
-    findings.expect("is_first = users without opening", expected=users - opening.height, found=firsts)
+    users = pl.concat(counts)
+    findings.expect("is_first = users without opening", expected=users.height - opening.height, found=firsts)
     findings.expect(
         "content version is that of the rows on disk", expected=subject.manifest.version(), found=content.hexdigest()
     )
-    return pl.Series("user_id", borders, dtype=events.collect_schema()["user_id"]), by_gap_counts
+    at_borders = [pl.concat([part["user_id"].head(1), part["user_id"].tail(1)]) for part in counts]
+    return _Day(users.sort("user_id"), pl.concat(tied), pl.concat(at_borders), by_gap_counts)
 
 
-def _prove_sample(subject: Subject, findings: Findings, borders: pl.Series) -> dict[str, Any]:
+def _prove_sample(subject: Subject, findings: Findings, day: _Day) -> dict[str, Any]:
     """The loop over sampled users, from the opening state over the day's events."""
     events = subject.events()
-    state = subject.input("user_state")
-    opening = _role(subject, state, "opening")
-    counts = events.group_by("user_id").agg(pl.len().alias("events")).collect().sort("user_id")
+    opening = _role(subject, subject.input("user_state"), "opening")
     seen_before = opening.select("user_id").collect().to_series()
-    as_before = (pl.col("user_id") == pl.col("user_id").shift(1)) & (
-        pl.col("timestamp") == pl.col("timestamp").shift(1)
-    )
-    tied = events.filter(as_before).select("user_id").collect().to_series()
     sample = choose_users(
-        counts, seed=str(subject.manifest.day), tied=tied, at_borders=borders, seen_before=seen_before
+        day.counts, seed=str(subject.manifest.day), tied=day.tied, at_borders=day.at_borders, seen_before=seen_before
     )
     columns = output_columns(subject.features, subject.dataset)
-    written = rows_by_user(subject.rows(), sample.users)
+    written = rows_by_user(subject.rows().select("row_id", "user_id", *(c.name for c in columns)), sample.users)
     openings = states_by_user(opening, sample.users)
     differences: list[dict[str, Any]] = []
     rows = 0
@@ -157,9 +170,7 @@ def _role(subject: Subject, manifest: Manifest, role: str) -> pl.LazyFrame:
     )
 
 
-def _lookup(subject: Subject, name: str) -> pl.DataFrame:
-    """Id and right index, as the day had to look them up."""
+def _log(subject: Subject, name: str) -> pl.Series:
+    """The ids that the day could know."""
     vocabulary = f"{name}_vocabulary"
-    size = subject.input(vocabulary).size
-    ids = read_vocabulary(subject.store, vocabulary, subject.dataset).ids[:size]
-    return ids.alias(f"{name}_id").to_frame().with_row_index("right", offset=FIRST_KNOWN)
+    return read_vocabulary(subject.store, vocabulary, subject.dataset).ids[: subject.input(vocabulary).size]

@@ -10,6 +10,8 @@ from pipeline.contracts import PipelineError
 
 FIRST_DIFFERENCES = 20
 NOTHING = "none that differ"
+HASH_CHARACTERS = 32
+SHOWN_CHARACTERS = 12  # of a hash
 SHOWN_VALUES = 3  # of a long list that is as expected: the new ids of a day may be millions
 
 
@@ -65,11 +67,12 @@ class Proof:
     def sentence(self) -> str:
         """The first thing that is wrong."""
         first = self.failed[0]
-        where = ""
-        if first.rows:
-            row = first.rows[0]
-            where = ", first at " + ", ".join(f"{key} {value}" for key, value in row.items() if value is not None)
-        return f"{first.name}: expected {first.expected}, found {first.found}{where}"
+        if not first.rows:
+            return f"{first.name}: expected {first.expected}, found {first.found}"
+        row = dict(first.rows[0])
+        column, right, wrong = (row.pop(name, None) for name in ("column", "expected", "found"))
+        where = ", ".join(f"{name} {value}" for name, value in row.items() if value is not None)
+        return f"{first.name}: {first.found}, first {where or 'one'}: {column} is {wrong}, expected {right}"
 
 
 class ProofFailed(PipelineError):
@@ -122,7 +125,11 @@ def show_both(expected: object, found: object) -> tuple[str, str]:
     ('5 at place 5 of 5', 'nothing at place 5 of 4')
     >>> show_both([], ["a.parquet"])
     ('none', 'a.parquet')
+    >>> show_both("a1a731d2fee423d0fb6fb9308296cfd8", "a1a731d2fee423d0fb6fb9308296cfd8")
+    ('a1a731d2fee4...', 'a1a731d2fee4...')
     """
+    if isinstance(expected, str) and isinstance(found, str) and len(expected) == len(found) == HASH_CHARACTERS:
+        expected, found = f"{expected[:SHOWN_CHARACTERS]}...", f"{found[:SHOWN_CHARACTERS]}..."
     if not isinstance(expected, list) or not isinstance(found, list) or max(len(expected), len(found)) <= SHOWN_VALUES:
         return _show(expected), _show(found)
     if expected == found:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.vocabularies import PADDING, UNKNOWN
+from pipeline.vocabularies import FIRST_KNOWN, PADDING
 
 FIRST = 5
 ROUNDING = 2.0**-23  # of a sum of float32 gaps, relative to the sum; half of it would do
@@ -86,39 +86,65 @@ def wrong_totals(events: pl.DataFrame, features: pl.DataFrame, before_us: pl.Ser
     ]
 
 
-def wrong_indices(features: pl.DataFrame, name: str, lookup: pl.DataFrame) -> list[Difference]:
-    """Every index looked up again, by a join.
+def wrong_indices(features: pl.DataFrame, name: str, log: pl.Series) -> list[Difference]:
+    """Every index looked up in reverse: the id that the log holds there is the row's id.
+
+    The log holds every id once, so the right id means the right index. An unknown id must not be in the log, and only a
+    missing one has the padding index.
 
     Args:
         features: The rows.
         name: `user` or `item`.
-        lookup: `<name>_id` and `right`, the index that the day had to give.
+        log: The ids that the day knew, position p holding the id with index p + 2.
     """
-    pairs = features.group_by(f"{name}_id", f"{name}_index").agg(pl.first("row_id"))
-    missing = pl.when(pl.col(f"{name}_id").is_null()).then(PADDING).otherwise(UNKNOWN)
-    joined = pairs.join(lookup, on=f"{name}_id", how="left").with_columns(pl.coalesce("right", missing).cast(pl.Int64))
-    wrong = joined.filter(pl.col(f"{name}_index").ne_missing(pl.col("right"))).sort("row_id").head(FIRST)
+    ids, indices = features[f"{name}_id"], features[f"{name}_index"]
+    known = indices >= FIRST_KNOWN
+    beyond = indices >= FIRST_KNOWN + log.len()
+    position = (
+        (indices - FIRST_KNOWN).set(~known | beyond, None) if not known.all() or beyond.any() else indices - FIRST_KNOWN
+    )
+    wrong = (log.gather(position).ne_missing(ids) & known) | (indices < PADDING) | beyond
+    if not known.all():
+        rest = features.filter(~known).select(f"{name}_id").to_series()
+        wrong_rest = rest.is_in(log.implode()).fill_null(value=False) | (
+            rest.is_null() != (indices.filter(~known) == PADDING)
+        )
+        wrong = wrong.scatter((~known).arg_true(), wrong_rest)
     return [
         {
-            "user_id": row["user_id"] if name == "user" else None,
-            "row_id": row["row_id"],
+            "user_id": features["user_id"][row],
+            "row_id": features["row_id"][row],
             "column": f"{name}_index",
-            "expected": row["right"],
-            "found": row[f"{name}_index"],
+            "expected": f"the index of {ids[row]!r}",
+            "found": indices[row],
         }
-        for row in wrong.iter_rows(named=True)
+        for row in wrong.arg_true()[:FIRST]
     ]
 
 
 def count_actions(events: pl.DataFrame, action_names: Sequence[str]) -> np.ndarray:
     """Events of each declared action, int64 [actions]."""
-    counts = dict(events["action"].value_counts().iter_rows())
-    return np.array([counts.get(name, 0) for name in action_names], dtype=np.int64)
+    return np.array([int((events["action"] == name).sum()) for name in action_names], dtype=np.int64)
 
 
 def count_hot(features: pl.DataFrame, action_names: Sequence[str]) -> np.ndarray:
     """The sum of each action column, int64 [actions]."""
     return np.array([int(features[f"action_{name}"].cast(pl.Int64).sum()) for name in action_names], dtype=np.int64)
+
+
+def count_events(events: pl.DataFrame) -> pl.DataFrame:
+    """user_id and events, one row a user, in stored order."""
+    users = events["user_id"]
+    starts = (users != users.shift(1)).fill_null(value=True).arg_true()
+    lengths = np.diff(starts.to_numpy().astype(np.int64), append=events.height)
+    return pl.DataFrame([users.gather(starts), pl.Series("events", lengths, dtype=pl.Int64)])
+
+
+def tied_users(events: pl.DataFrame) -> pl.Series:
+    """Users with events at the same instant."""
+    users, times = events["user_id"], events["timestamp"]
+    tied = ((users == users.shift(1)) & (times == times.shift(1))).fill_null(value=False)
+    return users.filter(tied).unique()
 
 
 def _at(events: pl.DataFrame, column: str, row: int, expected: object, found: object) -> Difference:

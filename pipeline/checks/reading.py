@@ -123,19 +123,14 @@ def range_problems(frame: pl.DataFrame, columns: Sequence[Column]) -> list[Mappi
 def events_by_user(rows: pl.LazyFrame, users: pl.Series, dataset: Dataset) -> Iterator[tuple[Any, list[Event]]]:
     """The events of some users as the oracle sees them, user by user."""
     extras = [column.name for column in dataset.extra_columns]
-    chosen = rows.filter(pl.col("user_id").is_in(users.implode())).with_columns(pl.col("timestamp").to_physical())
+    names = ["row_id", "user_id", "item_id", pl.col("timestamp").to_physical(), "action", *extras]
     by_user: dict[Any, list[Event]] = {}
-    for row in chosen.collect().iter_rows(named=True):
-        event = Event(
-            row_id=row["row_id"],
-            user_id=row["user_id"],
-            item_id=row["item_id"],
-            timestamp_us=row["timestamp"],
-            action=row["action"],
-            action_names=dataset.action_names,
-            extra={name: row[name] for name in extras},
-        )
-        by_user.setdefault(row["user_id"], []).append(event)
+    for row_id, user_id, item_id, time_us, action, *values in (
+        rows.filter(pl.col("user_id").is_in(users.implode())).select(names).collect().rows()
+    ):
+        extra = dict(zip(extras, values, strict=True))
+        event = Event(row_id, user_id, item_id, time_us, action, dataset.action_names, extra)
+        by_user.setdefault(user_id, []).append(event)
     yield from sorted(by_user.items())
 
 
