@@ -97,14 +97,13 @@ def show(dataset: Dataset) -> None:
     prepare(dataset)
     import polars as pl
 
-    from pipeline.range_run import command
     from pipeline.store import Store, scan
 
     store = Store(dataset.root)
     days = store.days("features")
     if not days:
         raise PipelineError(
-            f"no features in {dataset.root} yet; run: {command(dataset, (), dataset.partitions.start, dataset.last_day())}"
+            f"no features in {dataset.root} yet; run: {dataset.command((), dataset.partitions.start, dataset.last_day())}"
         )
     rows = scan(dataset.root, "features", days[0], days[-1], missing="skip", allow_stale=True)
     count = rows.select(pl.len()).collect().item()

@@ -9,8 +9,8 @@ import dagster as dg
 
 from pipeline.config import Dataset
 from pipeline.contracts import Feature, PipelineError
-from pipeline.day_proof import DayProof, coverage, coverage_line, of_error, of_manifest, of_proof
-from pipeline.day_report import table_value
+from pipeline.reports.pages import table_value
+from pipeline.reports.proofs import DayProof, coverage, coverage_line, of_error, of_manifest, of_proof
 from pipeline.resources import Lake, ProveConfig, asset_key, prefixed
 
 if TYPE_CHECKING:

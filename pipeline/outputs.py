@@ -24,7 +24,7 @@ from pipeline.store import (
     require_current,
     scan,
 )
-from pipeline.vocabularies import Vocabulary, read_vocabulary
+from pipeline.vocabularies import Vocabulary, read_vocabulary, require_whole_log
 
 if TYPE_CHECKING:
     import torch
@@ -63,7 +63,11 @@ def features_recipe(*, day: date, dataset: Dataset, features: Sequence[Feature],
     config = {
         "features": feature_config(features, dataset),
         "actions": list(dataset.action_names),
-        "extra": [column.name for column in dataset.extra_columns if dataset.extra[column.name].keep],
+        "extra": {
+            column.name: {"type": column.dtype, "optional": column.nullable}
+            for column in dataset.extra_columns
+            if dataset.extra[column.name].keep
+        },
     }
     code = {"outputs": VERSION, **{feature.name: feature.version for feature in features}}
     return Recipe(config=config, code=code, inputs=inputs)
@@ -80,7 +84,9 @@ class _DayVocabulary:
     def read(cls, name: str, day: date, dataset: Dataset, store: Store) -> "_DayVocabulary":
         manifest = require_current(store, name, day, dataset)
         assert manifest.size is not None
-        return cls(read_vocabulary(store, name, dataset), manifest.size)
+        log = read_vocabulary(store, name, dataset)
+        require_whole_log(store, name, log, size=manifest.size)
+        return cls(log, manifest.size)
 
     def index_of(self, ids: pl.Series) -> pl.Series:
         return self.vocabulary.index_of(ids, size=self.size)

@@ -10,8 +10,8 @@ import dagster as dg
 from pipeline.asset_checks import PROOF, check_result, day_proof_again
 from pipeline.config import Dataset
 from pipeline.contracts import Feature, PipelineError
-from pipeline.day_metadata import day_metadata
-from pipeline.day_proof import DayProof, of_error, of_manifest, of_proof
+from pipeline.reports.metadata import day_metadata
+from pipeline.reports.proofs import DayProof, of_error, of_manifest, of_proof
 from pipeline.resources import Compute, Lake, MakeConfig, asset_key, work_for
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def make_days(
         Failure: One sentence; the good days are published and recorded.
     """
     if not days:
-        hint = command(dataset, tables, dataset.partitions.start, dataset.last_day())
+        hint = dataset.command(tables, dataset.partitions.start, dataset.last_day())
         raise dg.Failure(
             f"{stage} is made day by day, and this run names no day; choose one, or run: {hint}", allow_retries=False
         )
@@ -207,17 +207,10 @@ def failure_sentence(
     more = f"; and {len(errors) - SENTENCES} more, see the check '{PROOF}'" if len(errors) > SENTENCES else ""
     later = ""
     if LATER[stage] and bad > days[0]:
-        make = command(dataset, LATER[stage], days[0], bad - timedelta(days=1))
+        make = dataset.command(LATER[stage], days[0], bad - timedelta(days=1))
         later = f"the later stages of the days before: {make}; "
     return (
         f"{stage} failed for {named}{stopped}: {quoted}{more}; all other days that it made are published; to go on, run "
         f"{later}and, once {bad} is repaired or stands in [partitions] skip, everything from it on: "
-        f"{command(dataset, (), bad, last)}"
+        f"{dataset.command((), bad, last)}"
     )
-
-
-def command(dataset: Dataset, assets: Sequence[str], first: date, last: date) -> str:
-    """The command that makes days of some assets, or of all of them."""
-    select = ",".join(asset_key(dataset, asset).to_user_string() for asset in assets) or "*"
-    span = f"--partition {first}" if first == last else f"--partition-range {first}...{last}"
-    return f"dagster asset materialize -m pipeline.definitions --select '{select}' {span}"

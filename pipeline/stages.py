@@ -184,5 +184,6 @@ def _require_chain(asset: str, day: date, work: Work) -> None:
     if work.store.manifest(asset, previous(day)) is None:
         raise PipelineError(
             f"{asset} of {previous(day)} is missing, and {day} builds on it; "
-            + work.dataset.how_to_make(asset, work.dataset.partitions.start, day)
+            + "run: "
+            + work.dataset.command([asset], work.dataset.partitions.start, day)
         )

@@ -63,7 +63,7 @@ def state_recipe(*, day: date, dataset: Dataset, features: Sequence[Feature], st
     inputs = {"events": require_current(store, "events", day, dataset).version()}
     if day > dataset.partitions.start:
         before = require_current(store, "user_state", previous(day), dataset)
-        _require_columns(before, features, dataset)
+        _require_same_features(before, features, dataset)
         inputs[f"user_state.closing@{previous(day)}"] = before.version("closing")
     return Recipe(
         config={"features": feature_config(features, dataset)},
@@ -124,6 +124,11 @@ def make_user_state(
         report(f"user_state {day}: {done:,} of {events.rows:,} events summarised")
 
     opening, changed = pl.concat(openings), pl.concat(changes)
+    former = (
+        row_hash_sum(known)
+        if before is None or _dropped_columns(before, schema)
+        else int(before.version("closing"), 16)
+    )
     closing = pl.concat([known.join(changed, on="user_id", how="anti"), changed]).sort("user_id")
     with store.stage("user_state", day, run=run) as staging:
         if opening.height:
@@ -138,7 +143,7 @@ def make_user_state(
             recipe=recipe,
             content_version={
                 "opening": opening_hash.hexdigest(),
-                "closing": closing_version(before, left=opening, came=changed),
+                "closing": closing_version(former, left=opening, came=changed),
             },
             counts={
                 "users": changed.height,
@@ -149,16 +154,20 @@ def make_user_state(
         )
 
 
-def closing_version(before: Manifest | None, *, left: pl.DataFrame, came: pl.DataFrame) -> str:
+def closing_version(former: int, *, left: pl.DataFrame, came: pl.DataFrame) -> str:
     """The version of `closing`: that of the day before, without the rows that left and with those that came.
 
     Args:
-        before: The day before, None on the first day.
+        former: The sum over the rows of the day before.
         left: Rows of the day before that are replaced.
         came: The day's users as they are now.
     """
-    former = 0 if before is None else int(before.version("closing"), 16)
     return f"{(former - row_hash_sum(left) + row_hash_sum(came)) & MASK_128:032x}"
+
+
+def _dropped_columns(before: Manifest, schema: Mapping[str, object]) -> bool:
+    """Whether the day before carried features that are no longer in use."""
+    return {column["name"] for column in before.columns} != set(schema)
 
 
 def _carry(feature: Feature, chunk: object, opening: Mapping[str, object]) -> list[pl.Series]:
@@ -170,12 +179,22 @@ def _carry(feature: Feature, chunk: object, opening: Mapping[str, object]) -> li
     return [pl.Series(f"{feature.name}.{column.name}", after[column.name].numpy()) for column in feature.state]
 
 
-def _require_columns(before: Manifest, features: Sequence[Feature], dataset: Dataset) -> None:
+def _require_same_features(before: Manifest, features: Sequence[Feature], dataset: Dataset) -> None:
+    """State can be carried on only by the feature that made it: same columns, version and parameters."""
     present = {column["name"] for column in before.columns}
-    for feature in features:
+    configured = feature_config(features, dataset)
+    for feature in (feature for feature in features if feature.state):
         lacking = [name for name in carried_columns(feature) if name not in present]
-        if lacking:
+        made_with = (before.code.get(feature.name), before.config["features"].get(feature.name))
+        if lacking or made_with != (feature.version, configured[feature.name]):
+            why = (
+                "was made without it"
+                if lacking
+                else f"was made with version {made_with[0]} and parameters {made_with[1]}"
+            )
             raise PipelineError(
-                f"user_state of {before.day} lacks what feature '{feature.name}' carries ({', '.join(lacking)}), since it was "
-                f"made without it; {dataset.how_to_make('user_state', dataset.partitions.start, before.day + timedelta(days=1))}"
+                f"user_state of {before.day} cannot be carried on by feature '{feature.name}' (version {feature.version}, parameters "
+                f"{configured[feature.name]}), since it {why}; "
+                + "run: "
+                + dataset.command(["user_state"], dataset.partitions.start, before.day + timedelta(days=1))
             )

@@ -98,14 +98,14 @@ MUTANTS = (
     ),
     Mutant(
         "searchsorted without an equality test",
-        "vocabularies.py",
+        "vocabularies/lookup.py",
         "table = np.full(high - low + 1, UNKNOWN, dtype=np.int32)",
         "table = np.full(high - low + 1, FIRST_KNOWN, dtype=np.int32)",
         ("test_vocabularies.py",),
     ),
     Mutant(
         "vocabulary order by first appearance",
-        "vocabularies.py",
+        "vocabularies/make.py",
         ".drop_nulls().unique()).collect().to_series().sort()",
         ".drop_nulls().unique(maintain_order=True)).collect().to_series()",
         ("test_splitting.py", "test_vocabularies.py"),
@@ -184,7 +184,7 @@ MUTANTS = (
     ),
     Mutant(
         "an index is given twice",
-        "vocabularies.py",
+        "vocabularies/log.py",
         "first = FIRST_KNOWN + known.ids.len()",
         "first = FIRST_KNOWN + max(0, known.ids.len() - 1)",
         ("test_vocabularies.py", "test_splitting.py"),

@@ -156,13 +156,14 @@ def test_the_command_that_makes_days(tmp_path: Path) -> None:
     prefixed = load_dataset(write(tmp_path, FULL))
     plain = load_dataset(write(tmp_path, SHORT))
     first, last = date(2020, 1, 1), date(2020, 1, 3)
-    assert plain.how_to_make("events", first, first) == (
-        "run: dagster asset materialize -m pipeline.definitions --select 'events' --partition 2020-01-01"
+    assert plain.command(["events"], first, first) == (
+        "dagster asset materialize -m pipeline.definitions --select 'events' --partition 2020-01-01"
     )
-    assert prefixed.how_to_make("events", first, last) == (
-        "run: dagster asset materialize -m pipeline.definitions --select 'retail/events' "
+    assert prefixed.command(["events", "features"], first, last) == (
+        "dagster asset materialize -m pipeline.definitions --select 'retail/events,retail/features' "
         "--partition-range 2020-01-01...2020-01-03"
     )
+    assert plain.command([], first, first).endswith("--select '*' --partition 2020-01-01")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ def test_a_missing_key_is_named(tmp_path: Path, old: str, new: str, sentence: st
         ('"500MB"', '"2gb"', "compute.memory: expected an amount such as 2GiB or 500MB (found '2gb')"),
         ('"500MB"', '"1KiB"', "compute.memory: input should be greater than or equal to 67108864 (found '1KiB')"),
         ("threads = 2", "threads = 0", "compute.threads: input should be greater than or equal to 1 (found 0)"),
-        ("keep_hours = 1.5", "keep_hours = -1", "store.keep_hours: input should be greater than or equal to 0 (found -1)"),
+        ("keep_hours = 1.5", "keep_hours = -1", "store.keep_hours: input should be greater than or equal to 1 (found -1)"),
         ('"retail"', '"a-b"', "dagster.key_prefix: string should match pattern '^[A-Za-z0-9_]*$' (found 'a-b')"),
         ('name = "online_retail"', 'name = "../x"', "name: string should match pattern '^[A-Za-z0-9_.-]+$' (found '../x')"),
         ('"../out/online_retail"', '"s3://bucket/x"', "store.root: object stores are not supported yet; give a path on this machine (found 's3://bucket/x')"),

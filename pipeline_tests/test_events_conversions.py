@@ -328,7 +328,10 @@ def test_python_style_fractions_are_read_as_written_or_refused() -> None:
 
 
 def test_nanoseconds_in_text_are_counted() -> None:
-    assert convert(["2010-12-01 08:26:00.123456789"], format=FORMAT + "%.f", timezone="UTC").floored == 1
+    cells = ["2010-12-01 08:26:00.123456789", "2010-12-01 08:26:00.123456000", "2010-13-01 08:26:00.123456789", None]
+    assert convert(cells, format=FORMAT + "%.f", timezone="UTC").floored == 1
+    assert convert(["20101201082600123456789"], format="%Y%m%d%H%M%S%9f", timezone="UTC").floored == 1
+    assert convert(["20101201082600123456000"], format="%Y%m%d%H%M%S%9f", timezone="UTC").floored == 0
 
 
 def test_other_formats() -> None:
@@ -400,6 +403,10 @@ def test_text_equals_datetime(zone: str, cells: list[str]) -> None:
         ({}, pl.String(), 'log.csv: column \'t\' holds String: say unit = "s" (or ms, us, ns) for numbers or format = "..." for text in [columns] timestamp'),
         ({"format": FORMAT, "timezone": "UTC"}, pl.Int64(), "log.csv: column 't' holds Int64, not text: say unit = ... instead of format in [columns] timestamp"),
         ({"unit": "s"}, pl.Datetime("us"), "log.csv: column 't' already holds Datetime(time_unit='us', time_zone=None); leave unit out in [columns] timestamp"),
+        ({"unit": "s"}, pl.Date(), "log.csv: column 't' already holds Date; leave unit out in [columns] timestamp"),
+        ({}, pl.Date(), "log.csv: column 't' holds times without a zone; say timezone = \"UTC\", or the zone that they are in, in [columns] timestamp"),
+        ({"format": "%s", "timezone": "UTC"}, pl.String(), 'log.csv: format = "%s" in [columns] timestamp holds %s, which is no field here; write it as in "%Y-%m-%d %H:%M:%S"'),
+        ({"format": "%Y-%m %H:%M", "timezone": "UTC"}, pl.String(), 'log.csv: format = "%Y-%m %H:%M" in [columns] timestamp does not give one date and time; write it as in "%Y-%m-%d %H:%M:%S"'),
         ({"format": FORMAT, "timezone": "UTC"}, pl.Datetime("us", "UTC"), "log.csv: column 't' already holds Datetime(time_unit='us', time_zone='UTC'); leave format out in [columns] timestamp"),
         ({}, pl.Datetime("us"), "log.csv: column 't' holds times without a zone; say timezone = \"UTC\", or the zone that they are in, in [columns] timestamp"),
     ],

@@ -12,14 +12,12 @@ import pytest
 from pipeline import stages
 from pipeline.checks import ProofFailed, publish
 from pipeline.checks.sampling import choose_users
-from pipeline.chunks import resolve_device
 from pipeline.config import load_dataset
 from pipeline.events import convert, reading
-from pipeline.features import load_features
 from pipeline.sources import RawBlock
 from pipeline.stages import STAGES, Work, run_day
-from pipeline.store import Store
 from pipeline_tests.test_publish import at, plant
+from pipeline_tests.works import work_of
 
 DAY = date(2024, 3, 1)
 MIDNIGHT = 1_709_251_200
@@ -55,16 +53,7 @@ def make_work(folder: Path) -> Work:
     file = folder / "dataset.toml"
     file.write_text(TOML)
     dataset = load_dataset(file)
-    return Work(
-        dataset=dataset,
-        features=load_features(None, {}),
-        store=Store(dataset.root),
-        run="plant",
-        device=resolve_device("cpu"),
-        chunk_rows=4_000,
-        force=True,
-        report=lambda _line: None,
-    )
+    return work_of(dataset, run="plant", chunk_rows=4_000, force=True)
 
 
 @pytest.fixture(scope="module")

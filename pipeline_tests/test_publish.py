@@ -1,6 +1,7 @@
 """Wrong numbers planted between write and proof: each is found, nothing is published, the former version stays."""
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
@@ -12,11 +13,10 @@ import pytest
 import pipeline
 from pipeline import stages
 from pipeline.checks import ProofFailed, prove_again, publish
-from pipeline.chunks import resolve_device
 from pipeline.config import load_dataset
-from pipeline.features import load_features
 from pipeline.stages import STAGES, Work, run_day
-from pipeline.store import ContentHash, Staged, Store, file_sha256, row_hash_sum, scan
+from pipeline.store import ContentHash, Staged, file_sha256, row_hash_sum, scan
+from pipeline_tests.works import work_of
 
 START = date(2024, 3, 1)
 LAST = date(2024, 3, 3)
@@ -40,8 +40,7 @@ root = "store"
 Change = Callable[[pl.DataFrame], pl.DataFrame]
 
 
-@pytest.fixture
-def work(tmp_path: Path) -> Work:
+def make_work(tmp_path: Path) -> Work:
     """Three days: 40 users on the first two, of whom 10 come back on the third beside 5 new ones."""
     (tmp_path / "raw").mkdir()
     for number, users in enumerate([range(40), range(40), [*range(10), *range(100, 105)]]):
@@ -55,16 +54,13 @@ def work(tmp_path: Path) -> Work:
     file = tmp_path / "dataset.toml"
     file.write_text(TOML)
     dataset = load_dataset(file)
-    made = Work(
-        dataset=dataset,
-        features=load_features(None, {}),
-        store=Store(dataset.root),
-        run="first",
-        device=resolve_device("cpu"),
-        chunk_rows=30,
-        force=False,
-        report=lambda _line: None,
-    )
+    return work_of(dataset, run="first", chunk_rows=30)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Work:
+    """All three days, made."""
+    made = make_work(tmp_path)
     for asset in STAGES:
         for number in range(3):
             run_day(asset, START + timedelta(days=number), made)
@@ -244,6 +240,7 @@ def test_wrong_events_are_not_published(work: Work, error: str) -> None:
 def test_a_wrong_segment_never_enters_the_log(work: Work) -> None:
     vocabulary = "user_vocabulary"
     log = work.store.root / vocabulary / "_log"
+    shutil.rmtree(work.store.directory(vocabulary, LAST))
     (log / "00000001.parquet").unlink()  # so that the third day finds new ids again
     segments = sorted(path.name for path in log.iterdir())
     work.store.remembered.clear()

@@ -359,3 +359,36 @@ def test_fields_beyond_the_limit_of_the_csv_module(tmp_path: Path) -> None:
     long = "x" * 200_000
     found = read(tmp_path, "log.csv", f'a,b\n{long},1\n5" ,2\n"{long}",3\n'.encode())
     assert found.frame["a"].str.len_bytes().to_list() == [200_000, 3, 200_000]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [b"1,2\n", b'1,2,"a""b",3\n', b'1,2,a"b,3\n', b"1,2,a\xff,3\n", b'1,"a\nb",2,3\n'],
+)
+@pytest.mark.parametrize("header", [b",u,i,t\n", b"u,i,t,\n"])
+def test_a_column_without_a_name_is_a_column(tmp_path: Path, header: bytes, record: bytes) -> None:
+    for block_bytes in (8, 1 << 20):
+        found = read(tmp_path, "log.csv", header + b"7,8,9,x\n" + record + b"7,8,9,x\n", block_bytes=block_bytes)
+        assert found.frame.columns == header.decode().strip().split(",")
+        assert len(found.rows) == 3
+        assert found.rows[0] == found.rows[2] == ("7", "8", "9", "x")
+
+
+def test_missing_values_that_hold_quotes(tmp_path: Path) -> None:
+    content = b'a,b\n"x""y",1\n"x""""y",2\n"""""",3\n"",4\n'
+    found = read(tmp_path, "log.csv", content, csv={"null_values": ['""', 'x""y']})
+    assert found.rows == [('x"y', "1"), (None, "2"), (None, "3"), (None, "4")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "content"),
+    [
+        ("utf-16", "a,b\n1,2\n".encode("utf-16-le")),
+        ("utf-32", "a,b\n1,2\n".encode("utf-32-be")),
+        ("utf-16", b"a,b\n1,2\n"),
+        ("idna", b"a,b\n1,2\n"),
+    ],
+)
+def test_a_file_that_is_not_in_its_encoding_is_named(tmp_path: Path, encoding: str, content: bytes) -> None:
+    with pytest.raises(PipelineError, match=rf'log\.csv: the file cannot be read as .* encoding = "{encoding}" \('):
+        read(tmp_path, "log.csv", content, csv={"encoding": encoding})

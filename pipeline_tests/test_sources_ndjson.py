@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.contracts import PipelineError
-from pipeline_tests.raw_files import read
+from pipeline.sources import find_files, read_blocks
+from pipeline_tests.raw_files import dataset, read
 
 SIZES = (1, 7, 64, 1 << 20)
 on_disk = settings(
@@ -49,8 +50,11 @@ def test_columns_of_sql_are_typed_by_the_whole_file(tmp_path: Path, block_bytes:
         b"not json\n"
     )
     expression = "CASE WHEN whole > number AND flag AND mixed = long AND huge = 'x' AND whole > 0 THEN 'a' END"
-    found = read(tmp_path, "log.jsonl", content, block_bytes=block_bytes, columns={"action": {"sql": expression}})
-    assert found.frame.to_dict(as_series=False) == {
+    (tmp_path / "log.jsonl").write_bytes(content)
+    declared = dataset(tmp_path, "log.jsonl", columns={"action": {"sql": expression}})
+    blocks = list(read_blocks(find_files(declared, None)[0], declared, block_bytes=block_bytes))
+    typed = pl.concat([block.sql_frame for block in blocks])
+    assert typed.to_dict(as_series=False) == {
         "whole": [1, 9223372036854775807, None, None],
         "number": [1.0, 1.5, None, None],
         "flag": [True, None, None, None],
@@ -58,7 +62,12 @@ def test_columns_of_sql_are_typed_by_the_whole_file(tmp_path: Path, block_bytes:
         "long": ["9007199254740993", "0.5", None, None],
         "huge": ["9223372036854775808", "1", None, None],
     }
-    assert found.frame.dtypes[:3] == [pl.Int64, pl.Float64, pl.Boolean]
+    assert typed.dtypes[:3] == [pl.Int64, pl.Float64, pl.Boolean]
+    # What another declaration takes from the same column is the text as it is written.
+    found = read(tmp_path, "log.jsonl", content, block_bytes=block_bytes, columns={"action": {"sql": expression}})
+    assert set(found.frame.dtypes) == {pl.String}
+    assert found.frame["number"].to_list() == ["1", "1.5", None, None]
+    assert found.frame["flag"].to_list() == ["true", None, None, None]
     assert found.malformed == [False, False, False, True]
 
 
@@ -98,6 +107,19 @@ def test_surrogate_pairs_and_double_keys(tmp_path: Path) -> None:
     assert found.rows == [("\U0001f600", "2")]
 
 
+def nested(depth: int) -> bytes:
+    """An object that holds lists within each other, `depth` deep in all."""
+    return b'{"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}\n"
+
+
+def test_nesting_has_a_limit_that_does_not_depend_on_the_caller(tmp_path: Path) -> None:
+    content = nested(100) + nested(101) + nested(900) + nested(985) + b'{"a":"' + b"[" * 200 + b'"}\n'
+    found = read(tmp_path, "log.ndjson", content)
+    assert found.malformed == [False, True, True, True, False]
+    assert found.rows[0] == ("[" * 99 + "]" * 99,)
+    assert found.rows[4] == ("[" * 200,)
+
+
 def test_byte_order_mark_and_last_line(tmp_path: Path) -> None:
     found = read(tmp_path, "log.ndjson", b'\xef\xbb\xbf{"a": 1}\n{"a": 2}', block_bytes=1)
     assert found.rows == [("1",), ("2",)]
@@ -112,6 +134,13 @@ def test_empty_files_have_no_rows(tmp_path: Path, content: bytes) -> None:
     found = read(tmp_path, "log.ndjson", content)
     assert found.rows == []
     assert found.blocks == 1
+
+
+def test_a_key_without_letters_is_a_column(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, "log.ndjson", b'{"": 1, "a": 2}\n', columns={"action": {"sql": "CASE WHEN a > 1 THEN 'view' END"}}
+    )
+    assert found.frame.to_dict(as_series=False) == {"": ["1"], "a": ["2"]}
 
 
 def test_objects_without_keys_are_rows(tmp_path: Path) -> None:

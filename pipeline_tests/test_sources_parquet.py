@@ -1,9 +1,12 @@
 import hashlib
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.contracts import PipelineError
@@ -70,3 +73,23 @@ def test_cut_and_corrupt_files_are_refused(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(PipelineError, match=r"^log\.parquet: not a complete Parquet file \("):
             list(read_blocks(find_files(declared, None)[0], declared, block_bytes=1 << 20))
+
+
+def test_a_type_that_polars_lacks_is_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"p": pa.array([Decimal(1)], pa.decimal256(60, 2))}), tmp_path / "log.parquet")
+    declared = dataset(tmp_path, "log.parquet")
+    with pytest.raises(PipelineError, match=r"^log\.parquet: the column 'p' holds decimal256\(60, 2\), which cannot"):
+        list(read_blocks(find_files(declared, None)[0], declared, block_bytes=1 << 20))
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.date32()])
+def test_the_raw_text_of_a_time_beyond_the_calendar(tmp_path: Path, kind: pa.DataType) -> None:
+    far = 2**30 if kind == pa.date32() else 2**60
+    number = pa.int32() if kind == pa.date32() else pa.int64()
+    table = pa.table({"user": [1, 2], "time": pa.array([far, 0], number).cast(kind)})
+    table = table.append_column("times", pa.array([[far], [0]], pa.list_(number)).cast(pa.list_(kind)))
+    pq.write_table(table, tmp_path / "log.parquet")
+    declared = dataset(tmp_path, "log.parquet")
+    (block,) = read_blocks(find_files(declared, None)[0], declared, block_bytes=1 << 20)
+    assert json.loads(block.raw_text([0])[0]) == {"user": 1, "time": far, "times": [far]}
+    assert json.loads(block.raw_text([1])[0])["time"].startswith("1970-01-01")

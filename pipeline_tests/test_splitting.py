@@ -14,15 +14,15 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.chunks import resolve_device
 from pipeline.config import Dataset, load_dataset
 from pipeline.contracts import Event
 from pipeline.features import load_features, output_columns
-from pipeline.stages import STAGES, Work, run_day
-from pipeline.store import Store, scan
+from pipeline.stages import STAGES, run_day
+from pipeline.store import scan
+from pipeline_tests.works import work_of
 
 START = date(2024, 2, 27)  # a leap day lies ahead
 DAYS = 4
@@ -139,16 +139,7 @@ def make(folder: Path, way: Way) -> Dataset:
         if way.spill:
             compute = dataset.compute.model_copy(update={"memory": 1024})
             dataset = dataset.model_copy(update={"compute": compute})
-        work = Work(
-            dataset=dataset,
-            features=load_features(None, {}),
-            store=Store(dataset.root),
-            run=mode,
-            device=resolve_device("cpu"),
-            chunk_rows=way.chunk_rows,
-            force=False,
-            report=lambda _line: None,
-        )
+        work = work_of(dataset, run=mode, chunk_rows=way.chunk_rows)
         first_only = way.frozen_after_first and mode == "append"
         numbers = range(1) if first_only else range(1 if mode == "frozen" else 0, DAYS)
         tasks = [(asset, number) for number in numbers for asset in STAGES]
@@ -270,6 +261,21 @@ def test_a_log_by_hand() -> None:
     agree(rows, way)
 
 
+BUSY = [
+    Row(0, 1, "a", 1, "view"),
+    Row(0, 1, "B", 1, "buy"),
+    Row(0, 1, "é", 1, "view"),
+    Row(1, 1, "a", 0, "view"),
+    Row(1, 2, "a", 0, "view"),
+    Row(3, 1, "10", 0, "buy"),
+    Row(3, 2, "10", 0, "buy"),
+]
+
+
+@example(
+    rows=BUSY, way=Way(2, (1, 2), by_day=False, spill=True, frozen_after_first=True, remade=None, user_type="int64")
+)
+@example(rows=BUSY, way=Way(1, (1,), by_day=True, spill=False, frozen_after_first=False, remade=1, user_type="string"))
 @given(rows=logs(), way=ways)
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_every_way_gives_the_values_of_the_loop(rows: list[Row], way: Way) -> None:

@@ -1,5 +1,6 @@
 """An index once given to an id is that id's for ever, whatever is made again, wiped or killed."""
 
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -487,7 +488,18 @@ def test_a_root_wiped_and_built_again_under_a_living_store(tmp_path: Path) -> No
     dataset, store = lake(tmp_path, {FIRST: [1]})
     make_vocabulary_of(dataset, store, FIRST)
     read_vocabulary(store, USERS, dataset)
-    segment_paths(store, USERS)[0].unlink()
+    shutil.rmtree(store.root / USERS)
     again(dataset, store, FIRST, [9])
     make_vocabulary_of(dataset, store, FIRST)
     assert read_vocabulary(store, USERS, dataset).ids.to_list() == [9]
+
+
+def test_a_log_that_lost_its_end_is_refused(tmp_path: Path) -> None:
+    dataset, store = lake(tmp_path, {FIRST: [5, 7], SECOND: [9]})
+    make_vocabulary_of(dataset, store, FIRST)
+    make_vocabulary_of(dataset, store, SECOND)
+    segment_paths(store, USERS)[-1].unlink()
+    with pytest.raises(
+        PipelineError, match="found 2 entries, but a published day was made with 3: the end of the log is lost"
+    ):
+        make_vocabulary_of(dataset, store, SECOND)

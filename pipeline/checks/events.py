@@ -7,10 +7,11 @@ import polars as pl
 
 from pipeline.checks.distributions import HOURS, count_hours
 from pipeline.checks.findings import Findings
+from pipeline.checks.invariants import count_actions
 from pipeline.checks.raw_oracle import prove_raw
-from pipeline.checks.reading import Subject, prove_files, prove_schema, range_problems
+from pipeline.checks.reading import Subject, prove_files, prove_manifest, prove_schema, range_problems
 from pipeline.events import REASONS, event_columns, rejected_columns
-from pipeline.store import ContentHash
+from pipeline.store import RAW_PREFIX, ContentHash
 
 
 def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[str, object]:
@@ -32,14 +33,16 @@ def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[s
     rejected = aside.rows().collect()
     prove_schema(subject.rows(), columns, findings, name="columns of events are as declared")
     prove_schema(rejected, rejected_columns(), findings, name="columns of rejected_events are as declared")
-    content, problems, unordered, outside, unknown = ContentHash(), [], 0, 0, 0
+    content, problems, unordered, outside = ContentHash(), [], 0, 0
+    by_action = np.zeros(len(subject.dataset.action_names), dtype=np.int64)
     row_ids = [rejected["row_id"]]
     hours = np.zeros(HOURS, dtype=np.int64)
     start = datetime.combine(subject.manifest.day, datetime.min.time(), tzinfo=UTC)
     last: pl.DataFrame | None = None
     for file in subject.manifest.files:
-        frame = subject.file_rows(file)
-        content.update(frame)
+        with findings.timed("reading back and content version"):
+            frame = subject.file_rows(file)
+            content.update(frame)
         problems += range_problems(frame, columns)
         keys = frame.select("user_id", "timestamp", "row_id")
         unordered += _not_ascending(keys if last is None else pl.concat([last, keys]))
@@ -47,17 +50,21 @@ def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[s
         outside += frame.height - int(
             frame["timestamp"].is_between(start, start + timedelta(days=1), closed="left").sum()
         )
-        unknown += frame.height - int(frame["action"].is_in(list(subject.dataset.action_names)).sum())
+        by_action += count_actions(frame, subject.dataset.action_names)
         hours += count_hours(frame["timestamp"])
         row_ids.append(frame["row_id"])
     findings.expect_none("values are within their declared ranges", problems)
     findings.expect("rows ascend by (user_id, timestamp, row_id)", expected=0, found=unordered)
     findings.expect("timestamps lie within the day", expected=0, found=outside)
-    findings.expect("actions are declared ones", expected=0, found=unknown)
+    findings.expect("actions are declared ones", expected=subject.manifest.rows, found=int(by_action.sum()))
+    counts = subject.manifest.counts
+    findings.expect(
+        "events an action as recorded", expected=by_action.tolist(), found=list(counts["by_action"].values())
+    )
     findings.expect(
         "content version is that of the rows on disk", expected=subject.manifest.version(), found=content.hexdigest()
     )
-    rows_in = subject.manifest.counts["in"]
+    rows_in = counts["in"]
     findings.expect(
         "rows in = accepted + rejected", expected=rows_in, found=subject.manifest.rows + aside.manifest.rows
     )
@@ -66,12 +73,25 @@ def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[s
     findings.expect(
         "row_ids are 0, 1, ... without gap or repetition", expected=True, found=complete and every.len() == rows_in
     )
+    by_reason = dict(rejected["reason"].value_counts().iter_rows())
+    findings.expect("rows a reason as recorded", expected=by_reason, found=dict(counts["rejected"]))
+    rejected_content = ContentHash()
+    rejected_content.update(rejected)
+    findings.expect(
+        "version of rejected_events is that of its rows",
+        expected=aside.manifest.version(),
+        found=rejected_content.hexdigest(),
+    )
+    raw = {f"{RAW_PREFIX}{file['path']}": file["sha256"] for file in subject.manifest.raw_files}
+    prove_manifest(aside, rejected_columns(), raw, findings)
+    prove_manifest(subject, columns, {**raw, "rejected_events": aside.manifest.version()}, findings)
     unlisted = sorted(set(rejected["reason"].unique()) - set(REASONS))
     findings.expect("reasons are those of the closed list", expected=[], found=unlisted)
     findings.expect("rejected_events ascend by row_id", expected=True, found=rejected["row_id"].is_sorted())
     for name in ("ties", "duplicates"):
         findings.note(name, subject.manifest.counts.get(name, 0))
-    figures = prove_raw(subject, aside, findings)
+    with findings.timed("raw records counted and read again"):
+        figures = prove_raw(subject, aside, findings)
     return {
         "rows_covered": subject.manifest.rows,
         "rejected_covered": rejected.height,

@@ -25,6 +25,7 @@ from pipeline.checks.reading import (
     Subject,
     events_by_user,
     prove_files,
+    prove_manifest,
     prove_schema,
     range_problems,
     rows_by_user,
@@ -32,7 +33,7 @@ from pipeline.checks.reading import (
 )
 from pipeline.checks.sampling import choose_users
 from pipeline.features import output_columns
-from pipeline.outputs import feature_columns
+from pipeline.outputs import feature_columns, features_recipe
 from pipeline.store import ContentHash, Manifest, manifest_schema, read_files
 from pipeline.vocabularies import read_vocabulary
 
@@ -60,14 +61,21 @@ def prove_features(subject: Subject, findings: Findings) -> dict[str, Any]:
     prove_schema(
         subject.rows(), feature_columns(subject.features, subject.dataset), findings, name="columns are as declared"
     )
+    recipe = features_recipe(
+        day=subject.manifest.day, dataset=subject.dataset, features=subject.features, store=subject.store
+    )
+    prove_manifest(subject, feature_columns(subject.features, subject.dataset), recipe.inputs, findings)
     events = subject.input("events")
     findings.expect("as many rows as events", expected=events.rows, found=subject.manifest.rows)
     if not all(finding.passed for finding in findings.found):
         return {}
-    day = _prove_all_rows(subject, findings)
+    with findings.timed("every row, reading back included"):
+        day = _prove_all_rows(subject, findings)
+    with findings.timed("the loop over sampled users"):
+        sampled = _prove_sample(subject, findings, day)
     return {
         "rows_covered": subject.manifest.rows,
-        **_prove_sample(subject, findings, day),
+        **sampled,
         "time_diff": by_gap(day.gaps),
     }
 
@@ -106,10 +114,11 @@ def _prove_all_rows(subject: Subject, findings: Findings) -> _Day:
     tied = [counts[0]["user_id"]]
     by_gap_counts = np.zeros(len(GAPS), dtype=np.int64)
     for file in subject.manifest.files:
-        frame = subject.file_rows(file)
-        source = events.slice(position, frame.height).collect().rechunk()
+        with findings.timed("reading back and content version"):
+            frame = subject.file_rows(file)
+            source = events.slice(position, frame.height).collect().rechunk()
+            content.update(frame)
         position += frame.height
-        content.update(frame)
         before_us = times_before(source, opening)
         same_rows, ranges, one_hot, gaps, totals, indices = ROW_PROOFS
         differing[same_rows] += moved_rows(source, frame, [*IDENTITY, *kept])

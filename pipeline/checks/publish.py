@@ -60,6 +60,8 @@ def publish(
     """
     others = () if companion is None else (companion,)
     try:
+        if segment is not None and segment.late():
+            return None
         proof = _prove(staged.manifest, _manifest(companion), segment, dataset, features, store, deep=False)
         if not proof.passed:
             asides = [store.move_aside(version) for version in (staged, *others)]
@@ -98,7 +100,7 @@ def prove_again(
         asset = "events"
     manifest = store.manifest(asset, day)
     if manifest is None:
-        raise PipelineError(f"{asset} of {day} is missing; {dataset.how_to_make(asset, day, day)}")
+        raise PipelineError(f"{asset} of {day} is missing; run: {dataset.command([asset], day, day)}")
     companion = store.manifest("rejected_events", day) if asset == "events" else None
     return _prove(manifest, companion, None, dataset, features, store, deep=deep)
 
@@ -125,7 +127,14 @@ def _prove(
         figures = prove_features(subject, findings)
     else:
         figures = prove_vocabulary(subject, segment, findings)
-    return Proof(manifest.asset, manifest.day, tuple(findings.found), figures, time.perf_counter() - began)
+    seconds = {part: round(spent, 3) for part, spent in findings.seconds.items()}
+    return Proof(
+        manifest.asset,
+        manifest.day,
+        tuple(findings.found),
+        {**figures, "seconds_a_part": seconds},
+        time.perf_counter() - began,
+    )
 
 
 def _manifest(staged: Staged | None) -> Manifest | None:

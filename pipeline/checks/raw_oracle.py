@@ -1,26 +1,33 @@
 """From the raw bytes to `events`: every record counted, and a sample of them read again in plain Python."""
 
 import random
-from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from pipeline.checks.findings import Findings
-from pipeline.checks.raw import RawRecord, Verdict, excluded_columns, judge, read_records
+from pipeline.checks.raw import (
+    RawRecord,
+    Reading,
+    Wanted,
+    day_number,
+    excluded_columns,
+    judge,
+    owners,
+    plausible,
+    read_records,
+    time_of_record,
+)
+from pipeline.checks.raw_compare import Sampled, compare_by_row_id, compare_by_value
 from pipeline.checks.reading import Subject
-from pipeline.events import REASONS
-from pipeline.sources import files_of_day
+from pipeline.sources import RawFile, files_of_day
 
 RANDOM_RECORDS = 50
 RECORDS_A_REASON = 5
-GIVEN_BY = {
-    "user_id": {"missing_user_id", "malformed_user_id", "id_out_of_range"},
-    "item_id": {"missing_item_id", "malformed_item_id", "id_out_of_range"},
-    "timestamp": {"missing_timestamp", "malformed_timestamp", "implausible_timestamp", "outside_day"},
-    "action": {"missing_action", "malformed_action", "unknown_action"},
-}
+EVERY_TIME = 200_000  # records of a day's files of which plain Python reads every time in a few seconds
+Entry = Mapping[str, Any]
 
 
 def prove_raw(subject: Subject, aside: Subject, findings: Findings) -> dict[str, Any]:
@@ -34,150 +41,170 @@ def prove_raw(subject: Subject, aside: Subject, findings: Findings) -> dict[str,
     Returns:
         Figures about the sample.
     """
-    dataset, day = subject.dataset, subject.manifest.day
-    paths = {file.name: file for file in files_of_day(dataset, day)} if subject.manifest.raw_files else {}
-    one_file_a_day = dataset.source.dated and dataset.source.neighbours == (0, 0)
-    rejected = aside.rows().collect()
-    miscounted: list[dict[str, Any]] = []
-    changed: list[str] = []
-    records: list[tuple[RawRecord, str, date | None, int | None]] = []
-    first_row = 0
-    for entry in subject.manifest.raw_files:
-        name, rows = entry["path"], entry["rows"]
-        if name not in paths:
-            changed.append(name)
-            continue
-        here = rejected.filter(pl.col("row_id").is_between(first_row, first_row + rows - 1))
-        wanted = _wanted(
-            rows, seed=f"{day} {name}", refused=here if one_file_a_day else here.head(0), first_row=first_row
-        )
-        reading = read_records(
-            paths[name].path, declared_format=dataset.source.format, csv_settings=dataset.source.csv, wanted=wanted
-        )
-        if reading.sha256 != entry["sha256"]:
-            changed.append(name)
-        if reading.records != rows:
-            miscounted.append({"column": name, "expected": reading.records, "found": rows})
-        records += [
-            (record, name, paths[name].day, first_row + record.ordinal if one_file_a_day else None)
-            for record in reading.found.values()
-        ]
-        first_row += rows
-    counts = subject.manifest.counts
-    findings.expect("raw files are those that were read", expected=[], found=changed)
-    findings.expect_none("records counted from the bytes = rows read", miscounted)
+    manifest = subject.manifest
+    skipped = manifest.config.get("skipped", False)
+    files = {} if skipped else {file.name: file for file in files_of_day(subject.dataset, manifest.day)}
+    proof = _Proof(subject, aside.rows().collect())
+    for entry in manifest.raw_files:
+        if entry["path"] in files:
+            proof.look_at(files[entry["path"]], entry)
+        else:
+            proof.changed.append(entry["path"])
+    known = {entry["path"] for entry in manifest.raw_files}
+    unread = [name for name in files if name not in known]
+    findings.expect("raw files are those that were read", expected=[], found=proof.changed + unread)
+    findings.expect_none("records counted from the bytes = rows read", proof.miscounted)
+    counts, rows_read = manifest.counts, sum(entry["rows"] for entry in manifest.raw_files)
     findings.expect(
         "rows read = rows in + rows of other days",
-        expected=sum(entry["rows"] for entry in subject.manifest.raw_files),
+        expected=rows_read,
         found=counts["in"] + counts["other_day"] + counts["outside_partitions"],
     )
-    judged = [
-        (record, name, row_id, judge(record.cells, dataset, file_day=file_day))
-        for record, name, file_day, row_id in records
-    ]
-    rows_of = _written_by_row_id if one_file_a_day else _written_by_value
-    differences = rows_of(subject, rejected, judged)
+    if proof.knows_row_ids:
+        findings.expect(
+            "records whose day is this one by plain Python = rows in", expected=proof.rows_of_day, found=counts["in"]
+        )
+    differences, compared = proof.compare()
     findings.expect_none("sampled raw records read in plain Python = what was written", differences)
+    findings.expect("raw files with rows of the day of which none was compared", expected=[], found=proof.uncompared)
     return {
-        "raw_records_counted": first_row,
-        "raw_records_proven": len(judged),
-        "raw_columns_not_judged": excluded_columns(dataset),
+        "raw_records_counted": rows_read,
+        "raw_records_proven": compared,
+        "raw_columns_not_judged": excluded_columns(subject.dataset),
     }
 
 
-Judged = tuple[RawRecord, str, int | None, Verdict]
+@dataclass
+class _Proof:
+    """Samples the raw files of a day, in path order.
 
+    Attributes:
+        changed: Files that are no longer those that were read.
+        miscounted: Files with another number of records.
+        sampled: Records to compare.
+        rows_of_day: Records of the day in the files so far; those of large logs of several days are not known.
+        holding: Files with rows of the day.
+        uncompared: Of these, the ones of which no record was compared.
+    """
 
-def _wanted(rows: int, *, seed: str, refused: pl.DataFrame, first_row: int) -> set[int]:
-    """First and last record, some at random, and up to five of each reason."""
-    if not rows:
-        return set()
-    draw = random.Random(seed)
-    wanted = {0, rows - 1, *draw.sample(range(rows), min(rows, RANDOM_RECORDS))}
-    for group in refused.partition_by("reason", maintain_order=True):
-        ids = group["row_id"].to_list()
-        wanted.update(row_id - first_row for row_id in draw.sample(ids, min(len(ids), RECORDS_A_REASON)))
-    return wanted
+    subject: Subject
+    rejected: pl.DataFrame
+    changed: list[str] = field(default_factory=list)
+    miscounted: list[dict[str, Any]] = field(default_factory=list)
+    sampled: list[Sampled] = field(default_factory=list)
+    rows_of_day: int = 0
+    holding: list[str] = field(default_factory=list)
+    uncompared: list[str] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        dataset, manifest = self.subject.dataset, self.subject.manifest
+        self._latest_us = manifest.counts.get("latest_us")
+        self._day = day_number(manifest.day)
+        self._excluded = excluded_columns(dataset)
+        ids = {"user_id": dataset.columns.user_id, "item_id": dataset.columns.item_id}
+        declared = {**ids, "timestamp": dataset.columns.timestamp, "action": dataset.columns.action, **dataset.extra}
+        self._columns = {column.from_ for column in declared.values() if column.from_ is not None}
+        self._integers = {
+            column.from_
+            for name, column in declared.items()
+            if column.from_ is not None and (name == "timestamp" or getattr(column, "type", None) == "int64")
+        }
+        self._judges_any = len(self._excluded) < len(declared)
+        self._whole_days = dataset.source.dated and dataset.source.neighbours == (0, 0)
+        few = sum(entry["rows"] for entry in manifest.raw_files) <= EVERY_TIME
+        self.knows_row_ids = self._whole_days or (few and "timestamp" not in self._excluded)
+        self._time_us = time_of_record(dataset, self._latest_us)
 
-def _written_by_row_id(subject: Subject, rejected: pl.DataFrame, judged: list[Judged]) -> list[dict[str, Any]]:
-    """Compares records with what stands under their row_id."""
-    row_ids = pl.Series([row_id for _, _, row_id, _ in judged], dtype=pl.Int64).implode()
-    chosen = subject.rows().filter(pl.col("row_id").is_in(row_ids)).with_columns(pl.col("timestamp").to_physical())
-    accepted = {row["row_id"]: row for row in chosen.collect().iter_rows(named=True)}
-    refused = {row["row_id"]: row for row in rejected.filter(pl.col("row_id").is_in(row_ids)).iter_rows(named=True)}
-    differences: list[dict[str, Any]] = []
-    for record, name, row_id, verdict in judged:
-        where = {"row_id": row_id, "file": name, "line": record.line}
-        if row_id in accepted:
-            differences += _compare_accepted(accepted[row_id], verdict, where)
-        elif row_id in refused:
-            differences += _compare_refused(refused[row_id]["reason"], verdict, subject, where)
+    def look_at(self, file: RawFile, entry: Entry) -> None:
+        """Counts the records of a file and samples them."""
+        draw = random.Random(f"{self.subject.manifest.day} {file.name}")
+        if self.knows_row_ids:
+            mine = self._rows_of_day(file, entry["rows"])
+            positions = {mine[place]: self.rows_of_day + place for place in self._places(len(mine), draw)}
+            reading = self._read(file, Wanted(positions, columns=self._columns, integers=self._integers))
+            for record in reading.found.values():
+                self.sampled.append(self._judged(record, file, row_id=positions[record.ordinal]))
+            self.rows_of_day += len(mine)
+            rows_of_day = len(mine)
         else:
-            differences.append({**where, "column": "row", "expected": "a row", "found": "none"})
-    return differences
+            reading = self._read(file, self._wanted(file, entry, draw))
+            self.sampled += self._with_days(reading, file, claimed=entry.get("day_ends", ()))
+            rows_of_day = entry.get("day_rows", 0)
+        if rows_of_day:
+            self.holding.append(file.name)
+        if reading.sha256 != entry["sha256"]:
+            self.changed.append(file.name)
+        if reading.records != entry["rows"]:
+            self.miscounted.append({"column": file.name, "expected": reading.records, "found": entry["rows"]})
+
+    def compare(self) -> tuple[list[dict[str, Any]], int]:
+        """What differs, and how many records were compared."""
+        if self.knows_row_ids:
+            differences, compared = compare_by_row_id(self.subject, self.rejected, self.sampled), self.sampled
+        else:
+            differences, compared = compare_by_value(self.subject, self.rejected, self.sampled)
+        if not self._judges_any:
+            return differences, 0
+        self.uncompared = sorted(set(self.holding) - {one.file for one in compared})
+        return differences, len(compared)
+
+    def _read(self, file: RawFile, wanted: Wanted) -> Reading:
+        source = self.subject.dataset.source
+        return read_records(file.path, declared_format=source.format, csv_settings=source.csv, wanted=wanted)
+
+    def _judged(self, record: RawRecord, file: RawFile, **known: Any) -> Sampled:
+        verdict = judge(record.cells, self.subject.dataset, file_day=file.day)
+        return Sampled(record, file.name, plausible(verdict, self._latest_us), **known)
+
+    def _rows_of_day(self, file: RawFile, rows: int) -> Sequence[int]:
+        """The positions of the day's records in a file, from the time of every record."""
+        if self._whole_days:
+            return range(rows)
+        column = self.subject.dataset.columns.timestamp.from_
+        assert column is not None
+        reading = self._read(file, Wanted(range(rows), columns={column}, integers={column}))
+        times_us = [self._time_us(record.cells) for record in reading.found.values()]
+        days = owners(times_us, self.subject.dataset, file_day=file.day)
+        return [ordinal for ordinal, day in zip(reading.found, days, strict=True) if day == self._day]
+
+    def _places(self, rows: int, draw: random.Random) -> set[int]:
+        """First and last row of the day in a file, some at random, and up to five of each reason."""
+        if not rows:
+            return set()
+        first = self.rows_of_day
+        places = {0, rows - 1, *draw.sample(range(rows), min(rows, RANDOM_RECORDS))}
+        here = self.rejected.filter(pl.col("row_id").is_between(first, first + rows - 1))
+        return places | {row_id - first for row_id in _some_of_each_reason(here, "row_id", draw)}
+
+    def _wanted(self, file: RawFile, entry: Entry, draw: random.Random) -> Wanted:
+        """Records of a large log of several days, half of them from where the day's rows stand.
+
+        Where these stand was said by the code that is judged; what is found there is not taken from it. Each record
+        comes with the one before it, which may tell its day.
+        """
+        rows, ends = entry["rows"], entry.get("day_ends", ())
+        ordinals = {0, rows - 1, *ends} if rows else set()
+        for span in (range(rows), range(ends[0], ends[1] + 1) if ends else range(0)):
+            ordinals |= set(draw.sample(span, min(len(span), RANDOM_RECORDS // 2)))
+        ordinals |= {ordinal - 1 for ordinal in ordinals if ordinal}
+        here = self.rejected.filter((pl.col("file") == file.name) & pl.col("line").is_not_null())
+        lines = set(_some_of_each_reason(here, "line", draw))
+        return Wanted(ordinals, lines, columns=self._columns, integers=self._integers)
+
+    def _with_days(self, reading: Reading, file: RawFile, *, claimed: Sequence[int]) -> Iterator[Sampled]:
+        """Judges records, and tells whether they are the day's; those that are claimed to be so must be found in it."""
+        days: dict[int, int] = {}
+        for ordinal, record in sorted(reading.found.items()):
+            time_us = None if "timestamp" in self._excluded else self._time_us(record.cells)
+            if time_us is not None or (file.day is not None and "timestamp" not in self._excluded):
+                days[ordinal] = owners([time_us], self.subject.dataset, file_day=file.day)[0]
+            elif ordinal - 1 in days:
+                days[ordinal] = days[ordinal - 1]
+            of_day = days[ordinal] == self._day if ordinal in days else None
+            yield self._judged(record, file, of_day=True if ordinal in claimed else of_day)
 
 
-def _written_by_value(subject: Subject, rejected: pl.DataFrame, judged: list[Judged]) -> list[dict[str, Any]]:
-    """Where files hold rows of several days: a record of this day stands in `events` with its values."""
-    today = [entry for entry in judged if entry[3].reason is None and _day_of(entry[3].values) == subject.manifest.day]
-    users = pl.Series("user_id", [entry[3].values.get("user_id") for entry in today], dtype=_user_type(subject))
-    rows = (
-        subject.rows().filter(pl.col("user_id").is_in(users.implode())).with_columns(pl.col("timestamp").to_physical())
-    )
-    names = list(today[0][3].values) if today else []
-    written = {tuple(row[name] for name in names) for row in rows.collect().iter_rows(named=True)} if names else set()
-    reasons = {
-        (row["file"], row["line"]): row["reason"] for row in rejected.iter_rows(named=True) if row["line"] is not None
-    }
-    differences: list[dict[str, Any]] = []
-    for record, name, _, verdict in judged:
-        where = {"file": name, "line": record.line}
-        if (name, record.line) in reasons:
-            differences += _compare_refused(reasons[name, record.line], verdict, subject, where)
-    for record, name, _, verdict in today:
-        if tuple(verdict.values[column] for column in names) not in written and (name, record.line) not in reasons:
-            differences.append(
-                {
-                    "file": name,
-                    "line": record.line,
-                    "column": "row",
-                    "expected": str(dict(verdict.values)),
-                    "found": "none",
-                }
-            )
-    return differences
-
-
-def _compare_accepted(row: Mapping[str, Any], verdict: Verdict, where: Mapping[str, Any]) -> list[dict[str, Any]]:
-    if verdict.reason is not None:
-        return [{**where, "column": "reason", "expected": verdict.reason, "found": "accepted"}]
-    return [
-        {**where, "column": name, "expected": value, "found": row[name]}
-        for name, value in verdict.values.items()
-        if row[name] != value
-    ]
-
-
-def _compare_refused(reason: str, verdict: Verdict, subject: Subject, where: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A reason that only a column gives which is not judged here is taken as it is, unless an earlier one applies."""
-    if reason == verdict.reason or (reason == "duplicate" and verdict.reason is None):
-        return []
-    # Python reads years of four digits only; a year of another length is implausible to one and malformed to the other.
-    if (reason, verdict.reason) == ("implausible_timestamp", "malformed_timestamp"):
-        return []
-    excluded = excluded_columns(subject.dataset)
-    unjudged = set().union(*(GIVEN_BY.get(name, {"malformed_extra"}) for name in excluded)) if excluded else set()
-    earlier = verdict.reason is None or REASONS.index(reason) < REASONS.index(verdict.reason)
-    if reason in unjudged and earlier:
-        return []
-    return [{**where, "column": "reason", "expected": verdict.reason or "accepted", "found": reason}]
-
-
-def _day_of(values: Mapping[str, Any]) -> date | None:
-    us = values.get("timestamp")
-    return None if us is None else (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)).date()
-
-
-def _user_type(subject: Subject) -> pl.DataType:
-    return subject.rows().collect_schema()["user_id"]
+def _some_of_each_reason(refused: pl.DataFrame, column: str, draw: random.Random) -> Iterator[int]:
+    for group in refused.partition_by("reason", maintain_order=True):
+        found = group[column].to_list()
+        yield from draw.sample(found, min(len(found), RECORDS_A_REASON))

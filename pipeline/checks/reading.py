@@ -64,11 +64,12 @@ def _lazy(store: Store, manifest: Manifest, role: str | None) -> pl.LazyFrame:
 def prove_files(subject: Subject, findings: Findings) -> None:
     """Files are whole: there, of the recorded checksum and number of rows."""
     directory = subject.store.directory(subject.manifest.asset, subject.manifest.day)
-    damaged = [
-        file.path
-        for file in subject.manifest.files
-        if not (directory / file.path).exists() or file_sha256(directory / file.path) != file.sha256
-    ]
+    with findings.timed("checksums of the files"):
+        damaged = [
+            file.path
+            for file in subject.manifest.files
+            if not (directory / file.path).exists() or file_sha256(directory / file.path) != file.sha256
+        ]
     findings.expect(f"files of {subject.manifest.asset} have their recorded checksums", expected=[], found=damaged)
     counted = [
         file.path for file in subject.manifest.files if file.path not in damaged and _rows(subject, file) != file.rows
@@ -88,6 +89,18 @@ def prove_schema(
     declared = [f"{column.name} {POLARS_DTYPES[column.dtype]}" for column in columns]
     present = [f"{column} {dtype}" for column, dtype in frame.collect_schema().items()]
     findings.expect(name, expected=declared, found=present)
+
+
+def prove_manifest(subject: Subject, columns: Sequence[Column], inputs: Mapping[str, str], findings: Findings) -> None:
+    """The manifest says what is true: the declared columns, and the inputs as they are published now."""
+    asset = subject.manifest.asset
+    declared = [column.described() for column in columns]
+    findings.expect(
+        f"the manifest of {asset} declares its columns", expected=True, found=declared == list(subject.manifest.columns)
+    )
+    recorded = dict(subject.manifest.inputs)
+    other = sorted(name for name in {*inputs, *recorded} if inputs.get(name) != recorded.get(name))
+    findings.expect(f"the manifest of {asset} records its inputs as they are", expected=[], found=other)
 
 
 def range_problems(frame: pl.DataFrame, columns: Sequence[Column]) -> list[Mapping[str, Any]]:

@@ -12,13 +12,14 @@ from pipeline.checks.reading import (
     Subject,
     events_by_user,
     prove_files,
+    prove_manifest,
     prove_schema,
     range_problems,
     states_by_user,
 )
 from pipeline.checks.sampling import Sample, choose_users
 from pipeline.contracts import Column
-from pipeline.state import state_columns
+from pipeline.state import state_columns, state_recipe
 from pipeline.store import ContentHash, row_hash_sum, scan
 
 ABSENT_USERS = 200
@@ -43,6 +44,11 @@ def prove_state(subject: Subject, findings: Findings, *, deep: bool) -> dict[str
         findings.expect_none(f"values of {role} are within their declared ranges", problems)
         ascending = bool((frame["user_id"].shift(-1) > frame["user_id"]).fill_null(value=True).all())
         findings.expect(f"{role} ascends by user_id, one row a user", expected=True, found=ascending)
+    recipe = state_recipe(
+        day=subject.manifest.day, dataset=subject.dataset, features=subject.features, store=subject.store
+    )
+    prove_manifest(subject, columns, recipe.inputs, findings)
+    findings.expect("rows = users in opening", expected=opening.height, found=subject.manifest.rows)
     before = subject.closing_before()
     known = opening.clear() if before is None else before.collect()
     counts = subject.events().group_by("user_id").agg(pl.len().alias("events")).collect().sort("user_id")
@@ -78,7 +84,8 @@ def prove_state(subject: Subject, findings: Findings, *, deep: bool) -> dict[str
     sample = choose_users(
         counts, seed=str(subject.manifest.day), tied=none, at_borders=none, seen_before=opening["user_id"]
     )
-    differences, rows = _fold_sample(subject, sample, opening, closing, columns, deep=deep)
+    with findings.timed("the loop over sampled users"):
+        differences, rows = _fold_sample(subject, sample, opening, closing, columns, deep=deep)
     name = "closing = the loop from the first day on" if deep else "closing = the loop from opening over the day"
     findings.expect_none(name, differences)
     return sample.figures(rows) | {"absent_users_proven": absent.height}

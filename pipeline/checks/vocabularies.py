@@ -3,9 +3,17 @@
 import polars as pl
 
 from pipeline.checks.findings import Findings
-from pipeline.checks.reading import Subject
+from pipeline.checks.reading import Subject, prove_manifest
 from pipeline.store import ContentHash
-from pipeline.vocabularies import FIRST_KNOWN, ID_COLUMNS, UNKNOWN, Segment, read_vocabulary
+from pipeline.vocabularies import (
+    FIRST_KNOWN,
+    ID_COLUMNS,
+    UNKNOWN,
+    Segment,
+    log_columns,
+    read_vocabulary,
+    vocabulary_recipe,
+)
 
 
 def prove_vocabulary(subject: Subject, segment: Segment | None, findings: Findings) -> dict[str, object]:
@@ -54,6 +62,13 @@ def prove_vocabulary(subject: Subject, segment: Segment | None, findings: Findin
     else:
         findings.expect("a frozen vocabulary does not grow", expected=0, found=added.len())
         findings.note("unknown ids", absent.len())
+    recipe = vocabulary_recipe(
+        vocabulary=vocabulary, day=subject.manifest.day, dataset=subject.dataset, store=subject.store
+    )
+    prove_manifest(subject, log_columns(vocabulary, subject.dataset), recipe.inputs, findings)
+    recorded = subject.manifest.counts["new_ids"]
+    if segment is not None:
+        findings.expect("new ids as recorded", expected=added.len(), found=recorded)
     content = ContentHash()
     content.update(_pairs(ids, up_to))
     findings.expect(

@@ -65,7 +65,7 @@ def convert_block(block: RawBlock, dataset: Dataset, doctor: UnitDoctor) -> Conv
     malformed_line = block.malformed.to_numpy() if block.malformed.any() else None
     verdicts.refuse("malformed_line", malformed_line)
     positions = {name: position for position, name in enumerate(declared_columns(dataset))}
-    origins = {name: take_origin(block.frame, column) for name, column in declared_columns(dataset).items()}
+    origins = {name: take_origin(block, column) for name, column in declared_columns(dataset).items()}
 
     columns: list[pl.Series] = []
     for name, declared in (("user_id", dataset.columns.user_id), ("item_id", dataset.columns.item_id)):

@@ -8,17 +8,18 @@ from pipeline.events.origin import declared_columns
 FINGERPRINT = ("_hash_a", "_hash_b")
 
 
-def fingerprints(raw: pl.DataFrame, dataset: Dataset) -> list[pl.Series]:
+def fingerprints(raw: pl.DataFrame, dataset: Dataset, *, only_file: bool) -> list[pl.Series]:
     """A 128-bit hash of the raw cells of each row, in two columns, to travel through the sort.
 
     Args:
         raw: All raw columns [rows].
         dataset: The declarations.
+        only_file: Whether the day has one raw file; several may differ in their columns, and are always hashed.
 
     Returns:
         Two UInt64 series [rows]; none where equal values mean equal raw cells, and the values themselves can be compared.
     """
-    if _values_tell_all(raw.schema, dataset):
+    if only_file and _values_tell_all(raw.schema, dataset):
         return []
     cells = raw.select(sorted(raw.columns))  # files may differ in the order of their columns
     return [cells.hash_rows(seed).alias(name) for seed, name in enumerate(FINGERPRINT)]
@@ -56,6 +57,9 @@ def _keeps_apart(name: str, raw: pl.DataType, dataset: Dataset) -> bool:
         return raw.is_integer() and dataset.columns.timestamp.unit in ("s", "ms", "us")
     if name == "action":
         return raw == pl.String
-    types = {"user_id": dataset.columns.user_id.type, "item_id": dataset.columns.item_id.type}
-    kind = types.get(name) or dataset.extra[name].type
-    return raw.is_integer() if kind == "int64" else kind == "string" and raw == pl.String
+    ids = {"user_id": dataset.columns.user_id, "item_id": dataset.columns.item_id}
+    column = ids.get(name) or dataset.extra[name]
+    if column.type == "int64":
+        return raw.is_integer()
+    # An optional text may be empty or null, and both are missing.
+    return column.type == "string" and raw == pl.String and not getattr(column, "optional", False)

@@ -1,6 +1,6 @@
 """Makes the two tables of a day of events."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
@@ -13,13 +13,12 @@ from pipeline.contracts import Column, PipelineError
 from pipeline.events.arrange import Arranger
 from pipeline.events.convert import ACCEPTED
 from pipeline.events.duplicates import FINGERPRINT, find_ties, fingerprints
-from pipeline.events.origin import declared_columns
 from pipeline.events.reading import DayReader, DayRows
 from pipeline.events.reasons import REASONS
+from pipeline.events.rejected import no_rejected, read_duplicates, refuse_bad_day, refused_rows, rejected_columns
 from pipeline.sources import VERSION as SOURCE_VERSION
 from pipeline.sources import RawFile, file_format, files_of_day, find_files, is_ready, require_folder
 from pipeline.store import (
-    POLARS_DTYPES,
     RAW_PREFIX,
     ContentHash,
     Manifest,
@@ -28,7 +27,6 @@ from pipeline.store import (
     Staging,
     Store,
     file_sha256,
-    safe_run,
 )
 
 VERSION = 1
@@ -44,18 +42,6 @@ def event_columns(dataset: Dataset) -> list[Column]:
         Column("timestamp", "timestamp", unit="us", meaning="when it happened, UTC"),
         Column("action", "string", meaning="one of " + ", ".join(dataset.action_names)),
         *dataset.extra_columns,
-    ]
-
-
-def rejected_columns() -> list[Column]:
-    """The columns of `rejected_events`."""
-    return [
-        Column("row_id", "int64", meaning="position of the row in the day's input", minimum=0),
-        Column("file", "string", meaning="raw file"),
-        Column("line", "int64", meaning="line of the file on which the record starts, from 1", nullable=True),
-        Column("reason", "string", meaning="the first of the closed list that applies"),
-        Column("column", "string", meaning="raw column at fault", nullable=True),
-        Column("raw", "string", meaning="raw text of the record"),
     ]
 
 
@@ -103,18 +89,18 @@ def make_events(
     reader = DayReader(day, dataset, max_block_bytes=max(2**20, dataset.compute.memory // 8))
     arranger = Arranger(budget_bytes=dataset.compute.memory // 4, directory=store.scratch_directory(run, "events", day))
     try:
-        refused = [_empty(rejected_columns())]
+        refused = [no_rejected()]
         for rows in () if skipped else reader.rows():
-            refused.append(_refused_rows(rows, dataset))
-            arranger.add(_accepted_rows(rows, dataset))
+            refused.append(refused_rows(rows, dataset))
+            arranger.add(_accepted_rows(rows, dataset, only_file=len(reader.files) == 1))
             report(f"events {day}: {reader.counts['in']:,} rows of {rows.file.name}")
         rejected = pl.concat(refused)
-        _refuse_bad_day(day, dataset, store, run, reader, rejected)
+        refuse_bad_day(day, dataset, store, run, reader, rejected)
         with store.stage("events", day, run=run) as staging:
             written = _write_events(arranger, dataset, staging)
             if written.doubled and dataset.quality.duplicates == "drop":
                 second = DayReader(day, dataset, max_block_bytes=reader.max_block_bytes)
-                again = _find_rows(written.doubled, second, dataset, reader.raw_files)
+                again = read_duplicates(written.doubled, second, dataset, reader.raw_files)
                 rejected = pl.concat([rejected, again]).sort("row_id")
             with store.stage("rejected_events", day, run=run) as staging_aside:
                 return _finish(staging, staging_aside, written, rejected, reader, dataset)
@@ -145,84 +131,14 @@ def _require_files(day: date, dataset: Dataset) -> None:
         )
 
 
-def _accepted_rows(rows: DayRows, dataset: Dataset) -> pl.DataFrame:
+def _accepted_rows(rows: DayRows, dataset: Dataset, *, only_file: bool) -> pl.DataFrame:
     """The accepted rows of a block, with a fingerprint of their raw cells where that tells more than their values."""
     accepted = rows.rank == ACCEPTED
     frame, raw, row_id = rows.converted.frame, rows.block.frame, rows.row_id
     if not accepted.all() or len(rows.positions) < frame.height:
         chosen = pl.Series(rows.positions[accepted])
         frame, raw, row_id = frame[chosen], raw[chosen], row_id[accepted]
-    return frame.select(pl.Series("row_id", row_id), pl.all(), *fingerprints(raw, dataset))
-
-
-def _refused_rows(rows: DayRows, dataset: Dataset) -> pl.DataFrame:
-    """The refused rows of a block, as they stand in `rejected_events`."""
-    chosen = np.flatnonzero(rows.rank != ACCEPTED)
-    return _rejected_frame(rows, chosen, [REASONS[rank] for rank in rows.rank[chosen]], dataset)
-
-
-def _rejected_frame(rows: DayRows, chosen: np.ndarray, reasons: Sequence[str], dataset: Dataset) -> pl.DataFrame:
-    if not len(chosen):
-        return _empty(rejected_columns())
-    positions = rows.positions[chosen]
-    names = [column.from_ or name for name, column in declared_columns(dataset).items()]
-    culprits = rows.converted.culprit[positions]
-    whole_record = {"malformed_line", "duplicate"}
-    return pl.DataFrame(
-        {
-            "row_id": rows.row_id[chosen],
-            "file": [rows.file.name] * len(chosen),
-            "line": rows.block.line[pl.Series(positions)],
-            "reason": reasons,
-            "column": [
-                None if reason in whole_record else names[2 if reason == "outside_day" else culprit]
-                for reason, culprit in zip(reasons, culprits, strict=True)
-            ],
-            "raw": rows.block.raw_text(positions.tolist()),
-        },
-        schema=_schema(rejected_columns()),
-    )
-
-
-def _find_rows(
-    row_ids: Sequence[int], reader: DayReader, dataset: Dataset, first_reading: Sequence[Mapping[str, object]]
-) -> pl.DataFrame:
-    """Reads the day once more for the raw text of dropped duplicates, which only the sort could tell."""
-    wanted = np.array(sorted(row_ids))
-    found = []
-    for rows in reader.rows():
-        chosen = np.flatnonzero(np.isin(rows.row_id, wanted))
-        found.append(_rejected_frame(rows, chosen, ["duplicate"] * len(chosen), dataset))
-    if reader.raw_files != first_reading:
-        raise PipelineError(
-            f"events of {reader.day}: raw files changed while they were read; run the day again when they are complete"
-        )
-    return pl.concat(found)
-
-
-def _refuse_bad_day(
-    day: date, dataset: Dataset, store: Store, run: str, reader: DayReader, rejected: pl.DataFrame
-) -> None:
-    share = rejected.height / max(1, reader.counts["in"])
-    if share <= dataset.quality.max_rejected_share:
-        return
-    directory = store.failed_directory(run, "rejected_events", day)
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{safe_run(run)}-0.parquet"
-    rejected.write_parquet(path)
-    leading = (
-        rejected.group_by("reason", maintain_order=True)
-        .agg(pl.len(), pl.first("column", "raw"))
-        .sort("len", descending=True)
-    )
-    reasons = ", ".join(f"{row['reason']} {row['len']:,}" for row in leading.head(3).iter_rows(named=True))
-    first = leading.row(0, named=True)
-    example = f"column {first['column']}, " if first["column"] else ""
-    raise PipelineError(
-        f"events of {day}: {rejected.height:,} of {reader.counts['in']:,} rows ({share:.1%}) are refused, more than "
-        f"max_rejected_share = {dataset.quality.max_rejected_share}: {reasons} ({example}for example {first['raw'][:120]!r}); "
-        f"they lie in {path}: mend the log or the dataset file, or raise [quality] max_rejected_share"
-    )
+    return frame.select(pl.Series("row_id", row_id), pl.all(), *fingerprints(raw, dataset, only_file=only_file))
 
 
 def _write_events(arranger: Arranger, dataset: Dataset, staging: Staging) -> _Written:
@@ -241,8 +157,11 @@ def _write_events(arranger: Arranger, dataset: Dataset, staging: Staging) -> _Wr
         staging.write(table)
         content.update(table)
         written.rows += table.height
-        for action, count in kept["action"].cast(pl.String).value_counts().iter_rows():
-            written.by_action[action] += count
+        codes = kept["action"].to_physical().to_numpy()
+        for action, count in zip(
+            dataset.action_names, np.bincount(codes, minlength=len(written.by_action)), strict=True
+        ):
+            written.by_action[action] += int(count)
     written.content_version = content.hexdigest()
     return written
 
@@ -294,7 +213,7 @@ def _finish(
 def _config(dataset: Dataset, day: date) -> dict[str, Any]:
     return {
         **dataset.model_dump(mode="json", by_alias=True, include={"columns", "actions", "extra", "quality"}),
-        "source": dataset.source.model_dump(mode="json", include={"format", "csv", "neighbours"}),
+        "source": dataset.source.model_dump(mode="json", include={"format", "csv", "neighbours", "missing_day"}),
         "skipped": day in dataset.partitions.skip,
     }
 
@@ -302,11 +221,3 @@ def _config(dataset: Dataset, day: date) -> dict[str, Any]:
 def _code(files: Iterable[RawFile], dataset: Dataset) -> dict[str, int]:
     formats = sorted({file_format(file, dataset) for file in files})
     return {"events": VERSION, **{f"sources.{name}": SOURCE_VERSION[name] for name in formats}}
-
-
-def _schema(columns: Sequence[Column]) -> dict[str, pl.DataType]:
-    return {column.name: POLARS_DTYPES[column.dtype] for column in columns}
-
-
-def _empty(columns: Sequence[Column]) -> pl.DataFrame:
-    return pl.DataFrame(schema=_schema(columns))

@@ -8,6 +8,7 @@ import polars as pl
 
 from pipeline.config import Dataset, RawColumn
 from pipeline.contracts import PipelineError, quoted_or
+from pipeline.sources import RawBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def check_origins(schema: pl.Schema, dataset: Dataset, *, file: str) -> None:
     """Refuses declarations that are wrong in themselves, before any row is converted.
 
     Args:
-        schema: The raw columns of a file.
+        schema: The raw columns of a file, as `sql` expressions see them.
         dataset: The declarations.
         file: Name of the file, for the sentence.
 
@@ -108,19 +109,20 @@ def _holds_aggregate(node: object) -> bool:
     return any(map(_holds_aggregate, node)) if isinstance(node, list) else node == "Len"
 
 
-def take_origin(frame: pl.DataFrame, column: RawColumn) -> Origin:
+def take_origin(block: RawBlock, column: RawColumn) -> Origin:
     """The raw values of one declared column.
 
     Args:
-        frame: All raw columns of a block.
+        block: The raw rows.
         column: The declaration.
     """
     value = getattr(column, "value", None)
     if value is not None:
-        return Origin(pl.repeat(value, frame.height, dtype=pl.String, eager=True), None)
+        return Origin(pl.repeat(value, block.frame.height, dtype=pl.String, eager=True), None)
     if column.from_ is not None:
-        return Origin(frame[column.from_], None)
+        return Origin(block.frame[column.from_], None)
     assert column.sql is not None
+    frame = block.sql_frame
     expression = pl.sql_expr(column.sql)
     roots = sorted(set(expression.meta.root_names()))
     needed = frame.select(roots) if roots else frame

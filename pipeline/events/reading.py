@@ -11,7 +11,7 @@ from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
 from pipeline.events.convert import RANK, ConvertedBlock, convert_block
 from pipeline.events.origin import check_origins, source_of
-from pipeline.events.timestamps import UnitDoctor
+from pipeline.events.timestamps import UnitDoctor, tomorrow_us
 from pipeline.sources import RawBlock, RawFile, files_of_day, read_blocks, usual_block_bytes
 
 EPOCH = date(1970, 1, 1)
@@ -44,9 +44,10 @@ class DayReader:
 
     Attributes:
         counts: rows read (`read`), rows of the day (`in`), of other days (`other_day`), outside the partitions, and
-            oddities.
+            oddities; with implausible rows also `latest_us`, the first instant that was implausible.
         files: The raw files, in path order.
-        raw_files: Path, bytes, mtime and checksum of every file, after it was read.
+        raw_files: Path, bytes, mtime and checksum of every file, after it was read; where files hold rows of several
+            days also how many of them are the day's, and the positions of the first and the last of these.
     """
 
     day: date
@@ -57,6 +58,9 @@ class DayReader:
     )
     raw_files: list[dict[str, object]] = field(default_factory=list)
     files: list[RawFile] = field(default_factory=list)
+    _latest_us: int = 0  # one limit for all files, also at midnight
+    _rows_before: int = 0  # rows of the files before this one
+    _mine_in_file: list[tuple[int, int, int]] = field(default_factory=list)  # a block: rows, first and last position
 
     def rows(self) -> Iterator[DayRows]:
         """The day's rows, block by block.
@@ -64,22 +68,23 @@ class DayReader:
         Raises:
             PipelineError: A file cannot be read, or contradicts its declaration.
         """
-        self.files = files_of_day(self.dataset, self.day)
+        self.files, self._latest_us = files_of_day(self.dataset, self.day), tomorrow_us()
         for file in self.files:
             yield from self._rows_of(file)
 
     def _rows_of(self, file: RawFile) -> Iterator[DayRows]:
         timestamp = self.dataset.columns.timestamp
-        doctor = UnitDoctor(timestamp, file.name, source_of(timestamp))
+        doctor = UnitDoctor(timestamp, file.name, source_of(timestamp), latest_us=self._latest_us)
         block_bytes = min(self.max_block_bytes, usual_block_bytes(file, self.dataset))
         reader = read_blocks(file, self.dataset, block_bytes=block_bytes)
-        rows_before = self.counts["read"]
+        self._rows_before, self._mine_in_file = self.counts["read"], []
         days = _DaysOfFile(self.dataset.partitions.start)
         checked: pl.Schema | None = None
         for block in reader:
-            if block.frame.schema != checked:
-                check_origins(block.frame.schema, self.dataset, file=file.name)
-                checked = block.frame.schema
+            schema = block.sql_frame.schema
+            if schema != checked:
+                check_origins(schema, self.dataset, file=file.name)
+                checked = schema
             converted = convert_block(block, self.dataset, doctor)
             self._count("ns_floored", converted.floored)
             if file.day is not None:
@@ -98,13 +103,16 @@ class DayReader:
             )
         for warning, count in reader.warnings.items():
             self._count(warning, count)
+        if doctor.outside:
+            self.counts["latest_us"] = self._latest_us
         self.raw_files.append(
             {
                 "path": file.name,
                 "bytes": file.bytes,
                 "mtime_ns": file.mtime_ns,
                 "sha256": reader.checksum,
-                "rows": self.counts["read"] - rows_before,
+                "rows": self.counts["read"] - self._rows_before,
+                **({} if self._whole_days else self._place_of_day()),
             }
         )
 
@@ -131,11 +139,24 @@ class DayReader:
         first, last = _number(self.dataset.partitions.start), _number(self.dataset.last_day())
         outside = int(((owner < first) | (owner > last)).sum()) if len(positions) < len(owner) else 0
         row_id = np.arange(self.counts["in"], self.counts["in"] + len(positions), dtype=np.int64)
+        if len(positions):
+            before = self.counts["read"] - self._rows_before
+            self._mine_in_file.append((len(positions), before + int(positions[0]), before + int(positions[-1])))
         self._count("read", len(owner))
         self._count("in", len(positions))
         self._count("outside_partitions", outside)
         self._count("other_day", len(owner) - len(positions) - outside)
         return DayRows(file, block, converted, positions, row_id, rank[positions])
+
+    @property
+    def _whole_days(self) -> bool:
+        """Whether every file holds rows of its own day only."""
+        return self.dataset.source.dated and self.dataset.source.neighbours == (0, 0)
+
+    def _place_of_day(self) -> dict[str, object]:
+        blocks = self._mine_in_file
+        ends = [blocks[0][1], blocks[-1][2]] if blocks else []
+        return {"day_rows": sum(rows for rows, _, _ in blocks), "day_ends": ends}
 
     def _count(self, name: str, count: int) -> None:
         if count or name in self.counts:

@@ -37,16 +37,23 @@ class RawBlock:
     """A run of consecutive records of one file, in file order. R rows.
 
     Attributes:
-        frame: All raw columns [R]. CSV: all String, missing cells null. NDJSON: String with the exact text, or
-            typed where an `sql` expression uses the column. Parquet: the types of the file.
+        frame: All raw columns [R]. CSV: all String, missing cells null. NDJSON: String with the exact text. Parquet:
+            the types of the file.
         line: Int64 [R], the physical line, counted from 1, on which the record starts; null for Parquet.
         malformed: Boolean [R], True where the record could not be cut into cells; these are then all null.
+        typed: NDJSON: the columns that `sql` expressions use and that are no text, typed [R].
     """
 
     frame: pl.DataFrame
     line: pl.Series
     malformed: pl.Series
     read_raw: Callable[[Sequence[int]], list[str]]
+    typed: Sequence[pl.Series] = ()
+
+    @property
+    def sql_frame(self) -> pl.DataFrame:
+        """All raw columns [R] as `sql` expressions see them."""
+        return self.frame.with_columns(self.typed) if self.typed else self.frame
 
     def raw_text(self, rows: Sequence[int]) -> list[str]:
         """The raw text of some rows.
@@ -147,6 +154,7 @@ def text_block(
     text: bytes,
     start: npt.NDArray[np.int64] | Sequence[int],
     end: npt.NDArray[np.int64] | Sequence[int],
+    typed: Sequence[pl.Series] = (),
 ) -> RawBlock:
     """A block of a text format: its rows are `text[start:end]`, line ends included."""
 
@@ -154,4 +162,4 @@ def text_block(
         found = (text[start[row] : end[row]] for row in rows)
         return [raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace") for raw in found]
 
-    return RawBlock(frame=frame, line=line, malformed=malformed, read_raw=read_raw)
+    return RawBlock(frame=frame, line=line, malformed=malformed, read_raw=read_raw, typed=typed)

@@ -61,31 +61,35 @@ def _regular_cells(
     text: bytes, borders: Borders, regular: Flags, *, names: list[str], dialect: Dialect
 ) -> pl.DataFrame | None:
     """The cells of the regular records, by polars; None when it does not see the same records."""
-    schema = dict.fromkeys(names, pl.String)
     start, end = borders.start[regular], borders.end[regular]
     if not len(start):
-        return pl.DataFrame(schema=schema)
+        return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     whole = int((end - start).sum()) == borders.consumed
     clean = text[: borders.consumed] if whole else _spliced(text, start, end, borders.consumed)
     if clean.startswith(BOM):  # polars would take it for the mark of a file
         return None
     nulls = sorted(dialect.nulls)
+    # polars compares cells with doubled quotes before it undoubles them: what holds a quote is compared below.
+    plain = [null for null in nulls if dialect.quote is None or dialect.quote not in null]
+    # polars gives a column without a name one of its own.
+    numbered = dict.fromkeys(map(str, range(len(names))), pl.String)
     try:
         frame = pl.read_csv(
             clean,
             has_header=False,
-            schema=schema,
+            schema=numbered,
             separator=dialect.separator,
             quote_char=dialect.quote,
-            null_values=nulls,
+            null_values=plain,
             glob=False,
         )
     except pl.exceptions.PolarsError:
         return None
     if frame.height != len(start):
         return None
+    frame.columns = names
     if dialect.quote is not None and dialect.quote.encode() in clean:
-        # polars keeps "" as an empty text, and compares cells with doubled quotes before it undoubles them
+        # polars keeps "" as an empty text
         frame = frame.with_columns(pl.when(~pl.all().is_in(nulls)).then(pl.all()))
     return frame
 
@@ -126,4 +130,6 @@ def _rows(rows: list[list[str]], *, names: list[str], dialect: Dialect) -> pl.Da
     for number, name in enumerate(names):
         cells = [None if row[number] in dialect.nulls else row[number] for row in rows]
         columns.append(pl.Series(name, cells, dtype=pl.String))
-    return pl.DataFrame(columns)
+    frame = pl.DataFrame(columns)
+    frame.columns = names  # also the one without a name
+    return frame

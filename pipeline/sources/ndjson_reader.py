@@ -1,4 +1,4 @@
-"""NDJSON: one JSON object a line; cells are exact texts, or typed by the whole file where `sql` needs a type."""
+"""NDJSON: one JSON object a line; cells are exact texts, and typed by the whole file for `sql`."""
 
 import json
 import re
@@ -16,6 +16,7 @@ from pipeline.sources.text import HeldText
 
 INT64 = range(-(2**63), 2**63)
 EXACT_IN_FLOAT = range(-(2**53), 2**53 + 1)
+MAX_NESTING = 100  # where Python gives up depends on who calls it; the fate of a line must not
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -43,15 +44,16 @@ class NdjsonReader(BlockReader):
 
     Columns are the keys of all objects of the file, in the order in which they are first seen, in every block.
     Cells are String: numbers as they are written, `true` and `false`, texts as they are, nested values as compact
-    JSON, null where null or missing. A column that an `sql` expression uses is typed by all of its values in the
-    file: integers within int64 -> Int64; numbers that float64 holds (integers up to 2^53) -> Float64; booleans
-    -> Boolean; all else String. A line that is no JSON object in UTF-8 is malformed; blank lines are no records.
+    JSON, null where null or missing. A column that an `sql` expression uses is also typed, for `sql` alone, by all of
+    its values in the file: integers within int64 -> Int64; numbers that float64 holds (integers up to 2^53) -> Float64;
+    booleans -> Boolean; all else String. A line that is no JSON object in UTF-8, or one that is nested deeper than
+    `MAX_NESTING`, is malformed; blank lines are no records.
     A complete last line without newline is counted as `last_record_without_newline`.
     """
 
     def __init__(self, *, file: RawFile, dataset: Dataset, block_bytes: int) -> None:
         super().__init__(file=file, block_bytes=block_bytes)
-        self._typed = _columns_in_sql(dataset)
+        self._in_sql = _columns_in_sql(dataset)
 
     def _blocks(self) -> Iterator[RawBlock]:
         schema, checksum = self._survey()
@@ -79,17 +81,18 @@ class NdjsonReader(BlockReader):
             )
 
     def _survey(self) -> tuple[dict[str, pl.DataType], str]:
-        """The columns of the whole file with their types, and its checksum."""
+        """The columns of the whole file with their types in `sql`, and its checksum."""
         kinds: dict[str, set[str]] = {}
         with ByteStream(self.file) as stream:
             for text, _ in self._texts(stream):
                 for _, start, end in _lines(text, first_line=1):
                     for key, value in (_parsed(text[start:end]) or {}).items():
                         seen = kinds.setdefault(key, set())
-                        if key in self._typed:
+                        if key in self._in_sql:
                             seen.add(_kind(value))
             checksum = stream.checksum()
-        return {key: _type(seen) for key, seen in kinds.items()}, checksum
+        types = {key: _type(seen) if key in self._in_sql else pl.String() for key, seen in kinds.items()}
+        return types, checksum
 
     def _texts(self, stream: ByteStream) -> Iterator[tuple[bytes, bool]]:
         """Runs of whole lines, and whether the last newline is not in the file."""
@@ -118,13 +121,23 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     """The object that stands in a line; None when there is none, or one that is no text."""
     try:
         found = DECODER.decode(line.decode())
-        if not isinstance(found, dict):
+        if not isinstance(found, dict) or _too_deep(found, line):
             return None
         if SURROGATE.search(line):
             _compact(found).encode()
     except (ValueError, RecursionError):  # UnicodeError is a ValueError
         return None
     return found
+
+
+def _too_deep(found: dict[str, Any], line: bytes) -> bool:
+    if line.count(b"[") + line.count(b"{") <= MAX_NESTING:
+        return False
+    level: list[Any] = [found]
+    for _ in range(MAX_NESTING):
+        nested = [part.values() if isinstance(part, dict) else part for part in level]
+        level = [value for values in nested for value in values if isinstance(value, dict | list)]
+    return bool(level)
 
 
 def _kind(value: object) -> str:
@@ -178,23 +191,25 @@ def _block(
     records: list[dict[str, Any] | None],
     schema: dict[str, pl.DataType],
 ) -> RawBlock:
-    columns = []
+    columns, typed = [], []
     for name, dtype in schema.items():
         values = [None if record is None else record.get(name) for record in records]
-        if dtype == pl.Int64:
-            cells: list[Any] = [None if value is None else int(value) for value in values]
-        elif dtype == pl.Float64:
-            cells = [None if value is None else float(value) for value in values]
-        else:
-            cells = values if dtype == pl.Boolean else [_text(value) for value in values]
-        columns.append(pl.Series(name, cells, dtype=dtype))
+        columns.append(pl.Series(name, [_text(value) for value in values], dtype=pl.String))
+        if dtype == pl.Boolean:
+            typed.append(pl.Series(name, values, dtype=dtype))
+        elif dtype != pl.String:
+            number = int if dtype == pl.Int64 else float
+            typed.append(pl.Series(name, [None if value is None else number(value) for value in values], dtype=dtype))
+    frame = pl.DataFrame(columns or None, height=len(records))
+    frame.columns = list(schema)  # polars gives a column without a name one of its own
     return text_block(
-        frame=pl.DataFrame(columns or None, height=len(records)),
+        frame=frame,
         line=pl.Series("line", [number for number, _, _ in lines], dtype=pl.Int64),
         malformed=pl.Series("malformed", [record is None for record in records], dtype=pl.Boolean),
         text=text,
         start=[start for _, start, _ in lines],
         end=[end for _, _, end in lines],
+        typed=typed,
     )
 
 

@@ -1,9 +1,11 @@
 """Parquet: the file's own columns and types, slice by slice."""
 
+import calendar
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,6 +31,7 @@ class ParquetReader(BlockReader):
     def _slices(self) -> Iterator[RawBlock]:
         try:
             footer = pq.read_metadata(self.file.path)
+            self._refuse_wide_decimals(footer.schema.to_arrow_schema())
             scan = pl.scan_parquet(self.file.path, glob=False, hive_partitioning=False)
             schema = scan.collect_schema()
         except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
@@ -50,6 +53,14 @@ class ParquetReader(BlockReader):
                 )
             yield _block(frame)
 
+    def _refuse_wide_decimals(self, schema: pa.Schema) -> None:
+        for column in schema:
+            if pa.types.is_decimal256(column.type):
+                raise PipelineError(
+                    f"{self.file.name}: the column '{column.name}' holds {column.type}, which cannot be read; write it with "
+                    "at most 38 digits, or as text"
+                )
+
     def _refuse(self, error: BaseException) -> NoReturn:
         if isinstance(error, OSError) and error.errno is not None:
             raise unreadable(self.file, error) from None
@@ -61,7 +72,8 @@ class ParquetReader(BlockReader):
 
 def _block(frame: pl.DataFrame) -> RawBlock:
     def read_raw(rows: Sequence[int]) -> list[str]:
-        return [json.dumps(frame.row(row, named=True), default=str, ensure_ascii=False) for row in rows]
+        found = _within_calendar(frame[pl.Series(list(rows), dtype=pl.UInt32)])
+        return [json.dumps(cells, default=str, ensure_ascii=False) for cells in found.iter_rows(named=True)]
 
     return RawBlock(
         frame=frame,
@@ -69,6 +81,24 @@ def _block(frame: pl.DataFrame) -> RawBlock:
         malformed=pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True).alias("malformed"),
         read_raw=read_raw,
     )
+
+
+def _within_calendar(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows that Python can hold: of a column with times beyond its calendar, the numbers that the file holds."""
+    return rows.with_columns(column.to_physical() for column in rows if not _fits_python(column))
+
+
+def _fits_python(column: pl.Series) -> bool:
+    if column.dtype.is_nested():
+        return not any(name in str(column.dtype) for name in ("Date", "Duration"))
+    if column.dtype == pl.Date:
+        return bool(column.is_between(date.min, date.max).all())
+    if not isinstance(column.dtype, pl.Datetime | pl.Duration) or column.dtype.time_unit == "ns":
+        return True
+    # A zone may move a time by up to a day; the width of the calendar is a bound for durations as well.
+    ticks = 10**3 if column.dtype.time_unit == "ms" else 10**6
+    first, last = (calendar.timegm(edge.timetuple()) + day for edge, day in ((date.min, 86_400), (date.max, -86_400)))
+    return bool(column.to_physical().is_between(first * ticks, last * ticks).all())
 
 
 def _sha256(path: Path) -> str:

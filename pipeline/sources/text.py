@@ -2,6 +2,7 @@
 
 import codecs
 
+from pipeline.contracts import PipelineError
 from pipeline.sources.stream import ByteStream
 
 BOM = codecs.BOM_UTF8
@@ -19,11 +20,16 @@ codecs.register_error(UNDECODABLE, _mark)
 
 
 class HeldText:
-    """The text of a file as UTF-8 bytes, held piece by piece from the first record not yet dealt with."""
+    """The text of a file as UTF-8 bytes, held piece by piece from the first record not yet dealt with.
+
+    Raises:
+        PipelineError: When the file as a whole is not in the declared encoding.
+    """
 
     def __init__(self, stream: ByteStream, *, encoding: str, block_bytes: int) -> None:
         self._pieces = stream.pieces(block_bytes)
         self._block_bytes = block_bytes
+        self._declared = f'{stream.file.name}: the file cannot be read as [source.csv] encoding = "{encoding}"'
         name = codecs.lookup(encoding).name
         plain = name in ("utf-8", "utf-8-sig")
         self._decoder = None if plain else codecs.getincrementaldecoder(name)(errors=UNDECODABLE)
@@ -59,4 +65,10 @@ class HeldText:
     def _as_utf8(self, piece: bytes) -> bytes:
         if self._decoder is None:
             return piece
-        return self._decoder.decode(piece, self.ended).encode("utf-8", "surrogatepass")
+        try:
+            return self._decoder.decode(piece, self.ended).encode("utf-8", "surrogatepass")
+        except UnicodeError as error:  # a codec that wants a byte order mark, or that is none for whole files
+            raise PipelineError(
+                f"{self._declared} ({error}); declare the encoding that it is in, such as utf-8, or utf-16-le for "
+                "UTF-16 without a byte order mark"
+            ) from None

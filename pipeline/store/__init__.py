@@ -6,9 +6,10 @@ exist for a reader. Every byte is written under the root.
 
 from pipeline.store.content import ContentHash, file_sha256, row_hash_sum
 from pipeline.store.currency import RAW_PREFIX, Currency, previous, require_current
-from pipeline.store.lake import Staged, Staging, Store, safe_run, sync_folder
+from pipeline.store.lake import Store, safe_run, sync_folder
 from pipeline.store.manifest import DataFile, Manifest, Recipe
 from pipeline.store.scan import POLARS_DTYPES, as_day, manifest_schema, read_files, scan
+from pipeline.store.staging import Staged, Staging
 
 __all__ = [
     "POLARS_DTYPES",

@@ -17,11 +17,12 @@ class ContentHash:
 
     Canonical encoding: each column is its little-endian values; booleans one byte; timestamps int64 microseconds; strings
     their UTF-8 bytes and, apart from them, their lengths as int64. A missing value is 0 or the empty string, and the
-    positions of missing values follow as int64.
+    positions of missing values follow as int64. Names and types of the columns go before their values.
     """
 
     def __init__(self) -> None:
         self._columns: dict[str, list[hashlib._Hash]] = {}
+        self._types: dict[str, str] = {}
         self._rows = 0
 
     def update(self, frame: pl.DataFrame) -> None:
@@ -30,6 +31,7 @@ class ContentHash:
         for series in columns:
             if series.name not in self._columns:
                 self._columns[series.name] = [hashlib.sha256() for _ in range(3)]
+                self._types[series.name] = str(series.dtype)
         with ThreadPoolExecutor(max_workers=2) as threads:  # sha256 lets go of the interpreter
             list(threads.map(self._update_column, columns))
         self._rows += frame.height
@@ -39,7 +41,7 @@ class ContentHash:
         total = hashlib.sha256(str(self._rows).encode())
         if self._rows:
             for name in sorted(self._columns):
-                total.update(name.encode() + b"\0")
+                total.update(f"{name}\0{self._types[name]}\0".encode())
                 for hasher in self._columns[name]:
                     total.update(hasher.digest())
         return total.hexdigest()[:32]

@@ -90,7 +90,8 @@ def require_current(store: Store, asset: str, day: date, dataset: Dataset) -> Ma
     problem = currency.problem(asset, day)
     manifest = store.manifest(asset, day)
     if problem is not None or manifest is None:
-        raise PipelineError(f"{problem}; {dataset.how_to_make(*currency.cause(asset, day), day)}")
+        first = currency.cause(asset, day)
+        raise PipelineError(f"{problem}; run: {dataset.command([first[0]], first[1], day)}")
     return manifest
 
 

@@ -1,135 +1,25 @@
 """The store: staged files, one atomic commit a day, and what is swept afterwards."""
 
-import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from pipeline.config import Dataset
-from pipeline.contracts import Column, PipelineError
-from pipeline.store.manifest import MANIFEST_NAME, DataFile, Manifest, Recipe, read_manifest
+from pipeline.contracts import PipelineError
+from pipeline.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from pipeline.store.staging import Staged, Staging
 
 IDENTITY_NAME = "_dataset.json"
 FAILED = "_failed"
 SCRATCH = "_scratch"
-ROW_GROUP_ROWS = 131_072  # fixed, so that sampled users are found through the statistics
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """A version that is written but not published: only `checks.publish` can do that.
-
-    Attributes:
-        manifest: What will be committed, still without proof.
-        run: The run that wrote it.
-        directory: Where its files lie.
-        facts: What the stage learnt on the way and the UI shows; no part of the version.
-    """
-
-    manifest: Manifest
-    run: str
-    directory: Path
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Staging:
-    """Files of one day of one asset while they are written: never-used names, created exclusively.
-
-    As a context it removes what was written when an error leaves it.
-    """
-
-    def __init__(self, *, asset: str, day: date, run: str, directory: Path) -> None:
-        self.asset, self.day, self.run, self.directory = asset, day, run, directory
-        self._next = 0
-        self._files: list[DataFile] = []
-        self._paths: list[Path] = []
-        with self._writing():
-            directory.mkdir(parents=True, exist_ok=True)
-
-    def __enter__(self) -> "Staging":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            for path in self._paths:
-                path.unlink(missing_ok=True)
-
-    def write(self, frame: pl.DataFrame, *, role: str | None = None) -> DataFile:
-        """Writes the next file `<run>-<n>.parquet`, synced, and takes its checksum.
-
-        Raises:
-            PipelineError: The disk is full, or the file cannot be written.
-        """
-        with self._writing():
-            path = self._new_file()
-            frame.write_parquet(path, compression="zstd", compression_level=1, row_group_size=ROW_GROUP_ROWS)
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        written = DataFile(path.name, frame.height, path.stat().st_size, digest, role)
-        self._files.append(written)
-        return written
-
-    def finish(
-        self,
-        *,
-        rows: int,
-        columns: Sequence[Column],
-        recipe: Recipe,
-        content_version: str | Mapping[str, str],
-        counts: Mapping[str, Any],
-        facts: Mapping[str, Any],
-        raw_files: Sequence[Mapping[str, Any]] = (),
-        size: int | None = None,
-    ) -> Staged:
-        """The staged version, ready to be proven."""
-        manifest = Manifest(
-            asset=self.asset,
-            day=self.day,
-            rows=rows,
-            files=tuple(self._files),
-            columns=[column.described() for column in columns],
-            config=recipe.config,
-            code=recipe.code,
-            inputs=recipe.inputs,
-            content_version=content_version,
-            counts=counts,
-            size=size,
-            raw_files=raw_files,
-        )
-        return Staged(manifest, self.run, self.directory, facts)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, pl.exceptions.ComputeError) as error:
-            raise PipelineError(
-                f"{self.asset} of {self.day}: cannot write to {self.directory} ({error}); make room there or check its rights, "
-                "then run the day again: nothing of it was published"
-            ) from None
-
-    def _new_file(self) -> Path:
-        while True:
-            path = self.directory / f"{self.run}-{self._next}.parquet"
-            self._next += 1
-            try:
-                path.open("xb").close()
-            except FileExistsError:
-                continue
-            self._paths.append(path)
-            return path
 
 
 class Store:
@@ -195,7 +85,13 @@ class Store:
 
     def stage(self, asset: str, day: date, *, run: str) -> Staging:
         """Opens a day for writing; nothing of it is visible before the commit."""
-        return Staging(asset=asset, day=day, run=safe_run(run), directory=self.directory(asset, day))
+        return Staging(
+            asset=asset,
+            day=day,
+            run=safe_run(run),
+            directory=self.directory(asset, day),
+            aside=self.failed_directory(run, asset, day),
+        )
 
     def commit(self, staged: Staged, *, proof: Mapping[str, Any]) -> Manifest:
         """Replaces the manifest in one atomic step. Called by `checks.publish` alone."""
@@ -219,7 +115,8 @@ class Store:
         target = self.failed_directory(staged.run, staged.manifest.asset, staged.manifest.day)
         target.mkdir(parents=True, exist_ok=True)
         for file in staged.manifest.files:
-            (staged.directory / file.path).replace(target / file.path)
+            if (staged.directory / file.path).exists():  # or somebody has removed it
+                (staged.directory / file.path).replace(target / file.path)
         write_synced(target / MANIFEST_NAME, json.dumps(staged.manifest.to_json(), indent=1).encode())
         return target
 

@@ -82,7 +82,8 @@ class Manifest:
         counts: Further figures of the day.
         proof: Run, time and figures of the proof that let the day out; empty while it is staged.
         size: In a vocabulary, the length of its log after this day.
-        raw_files: In `events` and `rejected_events`: path, bytes, mtime_ns, sha256 and rows of every raw file.
+        raw_files: In `events` and `rejected_events`: path, bytes, mtime_ns, sha256 and rows of every raw file;
+            in files of several days also `day_rows` and `day_ends`, where the rows of the day lie.
     """
 
     asset: str

@@ -115,6 +115,7 @@ def _refuse_mixture(asset: str, manifests: Sequence[Manifest]) -> None:
         m.day
         for m in manifests
         if _shape(m) != _shape(newest)
+        or m.config.get("features") != newest.config.get("features")
         # a day of events without files names no source format: only what both name can differ
         or any(m.code[name] != newest.code[name] for name in m.code.keys() & newest.code.keys())
     ]

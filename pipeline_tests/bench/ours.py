@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.chunks import resolve_device
 from pipeline.config import load_dataset
-from pipeline.features import load_features
 from pipeline.stages import STAGES, Work, run_day
 from pipeline.store import Store
 from pipeline_tests.bench.logs import ACTIONS, DAY
 from pipeline_tests.bench.protocol import run
+from pipeline_tests.works import work_of
 
 DATASET = """
 name = "bench"
@@ -46,16 +45,7 @@ def prepare(raw: Path, out: Path) -> Work:
     dataset = load_dataset(file)
     store = Store(dataset.root)
     store.open_for(dataset)
-    return Work(
-        dataset=dataset,
-        features=load_features(dataset.features.use, dataset.features.parameters),
-        store=store,
-        run="bench",
-        device=resolve_device("cpu"),
-        chunk_rows=dataset.compute.chunk_rows,
-        force=True,
-        report=lambda _line: None,
-    )
+    return work_of(dataset, run="bench", force=True)
 
 
 def convert(raw: Path, out: Path) -> Mapping[str, Any]:

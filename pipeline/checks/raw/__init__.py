@@ -1,6 +1,19 @@
 """The raw bytes, read a second time in plain Python: nothing here is shared with the readers that it judges."""
 
-from pipeline.checks.raw.records import RawRecord, Reading, read_records
+from pipeline.checks.raw.owners import day_number, owners, plausible, time_of_record
+from pipeline.checks.raw.records import RawRecord, Reading, Wanted, read_records
 from pipeline.checks.raw.values import Verdict, excluded_columns, judge
 
-__all__ = ["RawRecord", "Reading", "Verdict", "excluded_columns", "judge", "read_records"]
+__all__ = [
+    "RawRecord",
+    "Reading",
+    "Verdict",
+    "Wanted",
+    "day_number",
+    "excluded_columns",
+    "judge",
+    "owners",
+    "plausible",
+    "read_records",
+    "time_of_record",
+]

@@ -1,26 +1,21 @@
 """Counts the records of a raw file from its bytes, and cuts out a few of them."""
 
-import bz2
+import bisect
 import codecs
 import contextlib
 import csv
-import gzip
-import hashlib
-import io
 import json
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from pipeline.checks.raw.parquet_cells import Cells, read_parquet
+from pipeline.checks.raw.stored import BLOCK_BYTES, Hashed, Utf8, unpacked
 from pipeline.config import Csv
 
-BLOCK_BYTES = 1 << 20
-WIDE_ENCODINGS = ("utf-16", "utf-32", "utf16", "utf32", "ucs")
+MAX_NESTING = 100  # of a JSON line: far below where Python gives up, which depends on who calls it
 FORMATS = {"csv": "csv", "tsv": "csv", "txt": "csv", "parquet": "parquet", "pq": "parquet"}
-
-Cells = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ class Reading:
     Attributes:
         records: How many there are.
         sha256: Of the bytes on disk.
-        found: The wanted ones, by ordinal.
+        found: The wanted ones, by ordinal, in file order.
     """
 
     records: int = 0
@@ -63,21 +58,49 @@ def raw_format(name: str, declared: str | None) -> str:
     return FORMATS.get(parts[-1], "ndjson")
 
 
-def read_records(path: Path, *, declared_format: str | None, csv_settings: Csv, wanted: Collection[int]) -> Reading:
+@dataclass(frozen=True)
+class Wanted:
+    """Which records are to be cut out, and what of them.
+
+    Attributes:
+        ordinals: By position, from 0.
+        lines: By the line on which they start, from 1; not in Parquet.
+        columns: The raw columns to give; None for all.
+        integers: Columns of Parquet of which a float that stands for several integers is given as NaN.
+    """
+
+    ordinals: Collection[int]
+    lines: Collection[int] = ()
+    columns: Collection[str] | None = None
+    integers: Collection[str] = ()
+
+    def holds(self, ordinal: int, line: int) -> bool:
+        """Whether a record is wanted."""
+        return ordinal in self.ordinals or line in self.lines
+
+    def only(self, cells: Cells) -> Cells:
+        """The cells to give."""
+        return cells if self.columns is None else {name: cells[name] for name in self.columns if name in cells}
+
+
+def read_records(path: Path, *, declared_format: str | None, csv_settings: Csv, wanted: Wanted) -> Reading:
     """Counts the records of a file and reads the wanted ones.
 
     Args:
         path: The raw file.
         declared_format: `[source] format`, None for by extension.
         csv_settings: `[source.csv]`.
-        wanted: Ordinals, from 0.
+        wanted: What to cut out.
     """
     kind = raw_format(path.name, declared_format)
     if kind == "parquet":
-        return _read_parquet(path, wanted)
+        rows, sha256, found = read_parquet(
+            path, wanted=wanted.ordinals, columns=wanted.columns, integers=wanted.integers
+        )
+        return Reading(rows, sha256, {ordinal: RawRecord(ordinal, None, cells) for ordinal, cells in found})
     with path.open("rb") as stored:
-        hashed = _Hashed(stored)
-        stream = _unpacked(hashed, path.name)
+        hashed = Hashed(stored)
+        stream = unpacked(hashed, path.name)
         reading = _read_lines(stream, wanted) if kind == "ndjson" else _CsvCount(csv_settings, wanted).read(stream)
         while hashed.read(BLOCK_BYTES):
             pass
@@ -85,67 +108,7 @@ def read_records(path: Path, *, declared_format: str | None, csv_settings: Csv, 
     return reading
 
 
-class _Hashed(io.RawIOBase):
-    """A file whose bytes are hashed while they are read."""
-
-    def __init__(self, stored: IO[bytes]) -> None:
-        self._stored = stored
-        self.digest = hashlib.sha256()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        size = self._stored.readinto(buffer)  # type: ignore[attr-defined]
-        self.digest.update(memoryview(buffer)[:size])
-        return size
-
-
-def _unpacked(stored: io.RawIOBase, name: str) -> IO[bytes]:
-    buffered = io.BufferedReader(stored, BLOCK_BYTES)
-    if name.endswith(".gz"):
-        return gzip.open(buffered)  # type: ignore[return-value]
-    if name.endswith(".bz2"):
-        return bz2.open(buffered)  # type: ignore[return-value]
-    if name.endswith(".zst"):
-        import pyarrow as pa
-
-        return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(buffered, mode="r"), "zstd"))  # type: ignore[arg-type]
-    return buffered
-
-
-def _read_parquet(path: Path, wanted: Collection[int]) -> Reading:
-    import pyarrow.parquet as pq
-
-    reading = Reading()
-    with path.open("rb") as stored:
-        reading.sha256 = hashlib.file_digest(stored, "sha256").hexdigest()
-    with pq.ParquetFile(path) as file:
-        reading.records = file.metadata.num_rows
-        start = 0
-        for group in range(file.metadata.num_row_groups):
-            stop = start + file.metadata.row_group(group).num_rows
-            here = [ordinal for ordinal in wanted if start <= ordinal < stop]
-            if here:
-                table = file.read_row_group(group)
-                for ordinal in here:
-                    cells = _exact(table.slice(ordinal - start, 1))
-                    reading.found[ordinal] = RawRecord(ordinal, None, cells)
-            start = stop
-    return reading
-
-
-def _exact(row: Any) -> Cells:
-    """The cells of one row of an Arrow table; a float32 that stands for several integers becomes NaN."""
-    cells = row.to_pylist()[0]
-    for field_ in row.schema:
-        value = cells[field_.name]
-        if str(field_.type) == "float" and value is not None and not abs(value) < 2**24:
-            cells[field_.name] = math.nan
-    return cells
-
-
-def _read_lines(stream: IO[bytes], wanted: Collection[int]) -> Reading:
+def _read_lines(stream: IO[bytes], wanted: Wanted) -> Reading:
     reading = Reading()
     for number, line in enumerate(stream, 1):
         text = line.strip(b" \t\r\n")
@@ -153,8 +116,10 @@ def _read_lines(stream: IO[bytes], wanted: Collection[int]) -> Reading:
             text = text.removeprefix(codecs.BOM_UTF8)
         if not text:
             continue
-        if reading.records in wanted:
-            reading.found[reading.records] = RawRecord(reading.records, number, _json_cells(text))
+        if wanted.holds(reading.records, number):
+            cells = _json_cells(text)
+            only = None if cells is None else wanted.only(cells)
+            reading.found[reading.records] = RawRecord(reading.records, number, only)
         reading.records += 1
     return reading
 
@@ -164,44 +129,73 @@ def _json_cells(text: bytes) -> Cells | None:
         raise ValueError(constant)
 
     try:
-        value = json.loads(text.decode("utf-8"), parse_int=str, parse_float=str, parse_constant=refuse)
+        value = json.loads(text.decode("utf-8"), parse_int=_Number, parse_float=_Number, parse_constant=refuse)
+        if not isinstance(value, dict) or _nesting(text, value) > MAX_NESTING:
+            return None
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # fails on half a surrogate pair
     except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict):
         return None
     return {key: _json_text(cell) for key, cell in value.items()}
 
 
-def _json_text(cell: object) -> object:
-    return {True: "true", False: "false"}[cell] if isinstance(cell, bool) else cell
+def _nesting(text: bytes, value: object) -> int:
+    """How many lists and objects stand within each other."""
+    if text.count(b"[") + text.count(b"{") <= MAX_NESTING:
+        return 1
+    deepest, waiting = 0, [(value, 1)]
+    while waiting:
+        part, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        parts = part.values() if isinstance(part, dict) else part
+        waiting += [(inner, depth + 1) for inner in parts if isinstance(inner, dict | list)]  # type: ignore[union-attr]
+    return deepest
+
+
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+def _json_text(cell: object) -> str | None:
+    """A cell as text: texts as they are, all else as compact JSON."""
+    return None if cell is None else str(cell) if isinstance(cell, str) else _compact(cell)
+
+
+def _compact(part: object) -> str:
+    if isinstance(part, dict):
+        return "{" + ",".join(f"{_compact(key)}:{_compact(value)}" for key, value in part.items()) + "}"
+    if isinstance(part, list):
+        return "[" + ",".join(map(_compact, part)) + "]"
+    return part if isinstance(part, _Number) else json.dumps(part, ensure_ascii=False)
 
 
 class _CsvCount:
     """Counts CSV records: by newlines where a block holds no quote, by `csv.reader` where it does."""
 
-    def __init__(self, settings: Csv, wanted: Collection[int]) -> None:
+    def __init__(self, settings: Csv, wanted: Wanted) -> None:
         self._settings, self._wanted = settings, wanted
+        self._ordinals, self._lines = sorted(wanted.ordinals), sorted(wanted.lines)
         self._quote = settings.quote_char.encode()
         self._names: Sequence[str] | None = None if settings.has_header else settings.columns
-        self._encoding = settings.encoding
         self._reading = Reading()
         self._line = 0
         self._tail = b""
         self._queue: Iterator[bytes] = iter(())
 
     def read(self, stream: IO[bytes]) -> Reading:
-        if self._encoding.lower().startswith(WIDE_ENCODINGS):
-            stream = io.BytesIO(stream.read().decode(self._encoding).removeprefix("\ufeff").encode("utf-8"))
-            self._encoding = "utf-8"
-        self._stream = stream
-        if self._encoding.lower() in ("utf-8", "utf8"):
-            self._tail = stream.read(3).removeprefix(codecs.BOM_UTF8)
+        encoding = codecs.lookup(self._settings.encoding).name
+        self._stream = stream if encoding in ("utf-8", "utf-8-sig") else Utf8(stream, encoding)
+        while len(self._tail) < len(codecs.BOM_UTF8) and (more := self._stream.read(BLOCK_BYTES)):
+            self._tail += more
+        self._tail = self._tail.removeprefix(codecs.BOM_UTF8)
         while self._names is None:
             line = self._next_line()
             if line is None:
                 return self._reading
             if line.strip(b"\r"):
-                self._names = self._settings.columns or next(csv.reader([self._text(line)], **self._dialect()))
+                header = next(csv.reader(self._open_field([line]), **self._dialect()))
+                self._names = self._settings.columns or header
         self._by_line()
         while block := self._block():
             if (self._quote and self._quote in block) or not self._count_newlines(block):
@@ -236,9 +230,9 @@ class _CsvCount:
         """Counts a block without looking into it; False when it holds blank lines or a wanted record."""
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
         first = self._reading.records
-        if b"\n\n" in block or b"\n\r\n" in block or block.startswith((b"\n", b"\r\n")):
+        if b"\n\n" in block or b"\n\r" in block or block.startswith((b"\n", b"\r")):
             return False
-        if any(first <= ordinal < first + lines for ordinal in self._wanted):
+        if _any_within(self._ordinals, first, lines) or _any_within(self._lines, self._line + 1, lines):
             return False
         self._reading.records += lines
         self._line += lines
@@ -265,13 +259,13 @@ class _CsvCount:
 
     def _record(self, parts: Sequence[bytes], line: int) -> None:
         ordinal = self._reading.records
-        if ordinal in self._wanted:
+        if self._wanted.holds(ordinal, line):
             self._reading.found[ordinal] = RawRecord(ordinal, line, self._cells(parts))
         self._reading.records += 1
 
     def _cells(self, parts: Sequence[bytes]) -> Cells | None:
         try:
-            text = [part.decode(self._encoding) for part in parts]
+            text = [part.decode("utf-8") for part in parts]
             last = text.pop().removesuffix("\r")
             row = next(csv.reader([line + "\n" for line in text] + [last], **self._dialect()))
         except (csv.Error, UnicodeDecodeError, StopIteration):
@@ -279,10 +273,11 @@ class _CsvCount:
         if self._names is None or len(row) != len(self._names):
             return None
         nulls = {"", *self._settings.null_values}
-        return {name: None if cell in nulls else cell for name, cell in zip(self._names, row, strict=True)}
+        cells = {name: None if cell in nulls else cell for name, cell in zip(self._names, row, strict=True)}
+        return self._wanted.only(cells)
 
     def _text(self, line: bytes) -> str:
-        return line.decode(self._encoding, errors="replace").removesuffix("\r")
+        return line.decode("utf-8", errors="replace").removesuffix("\r")
 
     def _dialect(self) -> dict[str, Any]:
         if not self._quote:
@@ -292,3 +287,8 @@ class _CsvCount:
 
 def _lines(block: bytes) -> Iterator[bytes]:
     return iter(block.removesuffix(b"\n").split(b"\n"))
+
+
+def _any_within(ascending: Sequence[int], first: int, count: int) -> bool:
+    place = bisect.bisect_left(ascending, first)
+    return place < len(ascending) and ascending[place] < first + count

@@ -1,11 +1,8 @@
-"""Every setting, declared once: one dataset file becomes one validated object."""
+"""The tables of the dataset file."""
 
-import json
 import re
-import tomllib
-from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from datetime import date, timedelta
+from typing import Annotated, Any, Literal
 from zoneinfo import available_timezones
 
 from pydantic import (
@@ -13,12 +10,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     field_validator,
     model_validator,
 )
 
-from pipeline.contracts import Column, PipelineError, quoted_or
+from pipeline.contracts import quoted_or
 
 DATE_FIELD = re.compile(r"\{date(?::([^{}]+))?\}")
 MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB|KiB|MiB|GiB|TiB)")
@@ -314,146 +310,10 @@ class StoreSettings(Settings):
     """`[store]`: where the output goes."""
 
     root: LocalPath
-    keep_hours: float = Field(default=24, ge=0)
+    keep_hours: float = Field(default=24, ge=1)
 
 
 class DagsterSettings(Settings):
     """`[dagster]`: names in the Dagster instance."""
 
     key_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9_]*$")
-
-
-class Dataset(Settings):
-    """A dataset file, validated. `file` is where it was read from; paths in it are relative to that file."""
-
-    name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
-    partitions: Partitions
-    source: Source
-    columns: Columns
-    actions: Actions
-    extra: dict[str, ExtraColumn] = {}
-    quality: Quality = Quality()
-    vocabulary: VocabularySettings = VocabularySettings()
-    compute: ComputeSettings = ComputeSettings()
-    features: FeatureSettings = FeatureSettings()
-    store: StoreSettings
-    dagster: DagsterSettings = DagsterSettings()
-    file: Path = Field(default=Path("dataset.toml"), exclude=True)
-
-    @field_validator("extra")
-    @classmethod
-    def _extra_names(cls, extra: dict[str, ExtraColumn]) -> dict[str, ExtraColumn]:
-        for name in extra:
-            if NAME.fullmatch(name) is None or name in RESERVED or name.startswith("action_"):
-                raise ValueError(
-                    f"'{name}' cannot be the name of an extra column: use letters, digits and _, a letter first, and none of {', '.join(RESERVED)}, action_..."
-                )
-        return extra
-
-    @model_validator(mode="after")
-    def _known_action(self) -> "Dataset":
-        value = self.columns.action.value
-        if value is not None and value not in self.actions.names:
-            raise ValueError(
-                f"[columns] action is always '{value}', which [actions] names lacks: {quoted_or(value, self.actions.names)}"
-            )
-        return self
-
-    @property
-    def directory(self) -> Path:
-        """The folder of the dataset file."""
-        return self.file.parent
-
-    @property
-    def root(self) -> Path:
-        """The store's root."""
-        return (self.directory / self.store.root).resolve()
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        """The declared actions, in declared order."""
-        return self.actions.names
-
-    @property
-    def extra_columns(self) -> tuple[Column, ...]:
-        """The declared extra columns, in declared order."""
-        return tuple(
-            Column(name, column.type, meaning=f"as declared in [extra] {name}", nullable=column.optional)
-            for name, column in self.extra.items()
-        )
-
-    def last_day(self) -> date:
-        """The last day there is: `end`, or yesterday (UTC) when no end is declared."""
-        return self.partitions.end or datetime.now(UTC).date() - timedelta(days=1)
-
-    def how_to_make(self, asset: str, first: date, last: date) -> str:
-        """The end of a sentence: the command that makes days of an asset."""
-        key = f"{self.dagster.key_prefix}/{asset}" if self.dagster.key_prefix else asset
-        days = f"--partition {first}" if first == last else f"--partition-range {first}...{last}"
-        return f"run: dagster asset materialize -m pipeline.definitions --select '{key}' {days}"
-
-    def has_day(self, day: date) -> bool:
-        """Whether a day lies within start..end."""
-        return self.partitions.start <= day <= self.last_day()
-
-
-def load_dataset(path: str | Path) -> Dataset:
-    """Reads and validates a dataset file.
-
-    Args:
-        path: The TOML file.
-
-    Raises:
-        PipelineError: One sentence that names the file, the key, what was found and what was expected.
-    """
-    file = Path(path).absolute()
-    try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise PipelineError(f"{path}: there is no such dataset file; set PIPELINE_DATASET to the path of one") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PipelineError(f"{path}: the dataset file cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise PipelineError(f"{path}: not valid TOML: {error}") from None
-    if "file" in raw:
-        raise PipelineError(f"{path}: unknown key 'file': {quoted_or('file', _keys_at([]))}")
-    try:
-        # As JSON, since strict validation takes its arrays and days, and converts no type silently.
-        dataset = Dataset.model_validate_json(json.dumps(raw, default=str), strict=True)
-    except ValidationError as error:
-        raise PipelineError(f"{path}: {_sentence(error)}") from None
-    return dataset.model_copy(update={"file": file})
-
-
-def _sentence(error: ValidationError) -> str:
-    """The first problem, as one sentence; misspelt keys come first since they cause the others."""
-    problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
-    problem = problems[0]
-    location = [str(part) for part in problem["loc"]]
-    key = ".".join(location)
-    if problem["type"] == "extra_forbidden":
-        known = _keys_at(location[:-1])
-        table = f" in [{'.'.join(location[:-1])}]" if location[:-1] else ""
-        return f"unknown key '{location[-1]}'{table}: {quoted_or(location[-1], known)}"
-    if problem["type"] == "missing":
-        return f"'{key}' is missing; docs/dataset-file.md explains it"
-    message = (
-        problem["msg"].removeprefix("Value error, ").replace("valid array", "list").replace("an object", "a table")
-    )
-    found = problem["input"]
-    shown = f" (found {found!r})" if isinstance(found, str | int | float | bool | None) else ""
-    return f"{key}: {message[0].lower() + message[1:]}{shown}" if key else message
-
-
-def _keys_at(location: list[str]) -> list[str]:
-    """The keys that a table of the dataset file may hold."""
-    model: type[BaseModel] = Dataset
-    for part in location:
-        if part not in model.model_fields:  # a free name: [extra] price
-            continue
-        annotation = model.model_fields[part].annotation
-        candidates = [annotation, *get_args(annotation)]
-        models = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
-        if models:
-            model = models[0]
-    return [field.alias or name for name, field in model.model_fields.items() if name != "file"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from pipeline.contracts import PipelineError
-from pipeline.day_proof import coverage, coverage_line, of_manifest
-from pipeline.plots import bar_chart
+from pipeline.reports.plots import bar_chart
+from pipeline.reports.proofs import coverage, coverage_line, of_manifest
 
 if TYPE_CHECKING:
     from pipeline.store import Manifest, Store

@@ -10,8 +10,8 @@ from pipeline.asset_checks import MAX_ROWS, check_result
 from pipeline.checks.distributions import by_gap, count_gaps, count_hours
 from pipeline.checks.findings import Findings, Proof, show_both
 from pipeline.config import Dataset
-from pipeline.day_proof import DayProof, coverage, of_proof
-from pipeline.plots import bar_chart
+from pipeline.reports.plots import bar_chart
+from pipeline.reports.proofs import DayProof, coverage, of_proof
 from pipeline_tests.datasets import make_dataset
 
 FIGURES = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from pipeline.contracts import PipelineError
-from pipeline.day_report import charts, refused_examples, table_value, verdict
+from pipeline.reports.pages import charts, refused_examples, table_value, verdict
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,0 +1,67 @@
+"""The bytes of a raw file for the second reading: hashed, unpacked, and as UTF-8."""
+
+import bz2
+import codecs
+import gzip
+import hashlib
+import io
+from typing import IO, Any
+
+BLOCK_BYTES = 1 << 20
+UNDECODABLE = "pipeline-raw-undecodable"
+
+# A lone surrogate, which is no UTF-8 either: its record cannot be decoded.
+codecs.register_error(UNDECODABLE, lambda error: ("\udc80", error.end))  # type: ignore[attr-defined]
+
+
+class Hashed(io.RawIOBase):
+    """A file whose bytes are hashed while they are read."""
+
+    def __init__(self, stored: IO[bytes]) -> None:
+        self._stored = stored
+        self.digest = hashlib.sha256()
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Reads into a buffer; gives how much."""
+        size = self._stored.readinto(buffer)  # type: ignore[attr-defined]
+        self.digest.update(memoryview(buffer)[:size])
+        return size
+
+
+class Utf8:
+    """Text of any encoding as UTF-8; what cannot be decoded becomes bytes that are none."""
+
+    def __init__(self, stream: IO[bytes], encoding: str) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors=UNDECODABLE)
+
+    def read(self, size: int) -> bytes:
+        """About `size` bytes; b"" at the end."""
+        while packed := self._stream.read(size):
+            if text := self._utf8(packed, final=False):
+                return text
+        return self._utf8(b"", final=True)
+
+    def _utf8(self, packed: bytes, *, final: bool) -> bytes:
+        try:
+            return self._decoder.decode(packed, final).encode("utf-8", "surrogatepass")
+        except UnicodeError:  # no text of this encoding at all: the file is not the one that was read
+            return b""
+
+
+def unpacked(stored: io.RawIOBase, name: str) -> IO[bytes]:
+    """The unpacked bytes of a file."""
+    name, buffered = name.lower(), io.BufferedReader(stored, BLOCK_BYTES)
+    if name.endswith(".gz"):
+        return gzip.open(buffered)  # type: ignore[return-value]
+    if name.endswith(".bz2"):
+        return bz2.open(buffered)  # type: ignore[return-value]
+    if name.endswith(".zst"):
+        import pyarrow as pa
+
+        return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(buffered, mode="r"), "zstd"))  # type: ignore[arg-type]
+    return buffered

@@ -1,0 +1,201 @@
+"""Sampled raw records against what was written of them."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from pipeline.checks.raw import RawRecord, Verdict, excluded_columns
+from pipeline.checks.reading import Subject
+from pipeline.config import Dataset
+from pipeline.events import REASONS
+
+GIVEN_BY = {
+    "user_id": {"missing_user_id", "malformed_user_id", "id_out_of_range"},
+    "item_id": {"missing_item_id", "malformed_item_id", "id_out_of_range"},
+    "timestamp": {"missing_timestamp", "malformed_timestamp", "implausible_timestamp", "outside_day"},
+    "action": {"missing_action", "malformed_action", "unknown_action"},
+}
+Difference = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A raw record and what plain Python makes of it.
+
+    Attributes:
+        record: As it stands in the file.
+        file: Name of the file.
+        verdict: What it means.
+        row_id: Its number in the day; None where only the whole of a large log tells it.
+        of_day: Whether it is a row of the day; None where that is not known.
+    """
+
+    record: RawRecord
+    file: str
+    verdict: Verdict
+    row_id: int | None = None
+    of_day: bool | None = True
+
+    @property
+    def where(self) -> Difference:
+        """For the report of a difference."""
+        known = {} if self.row_id is None else {"row_id": self.row_id}
+        return {**known, "file": self.file, "line": self.record.line}
+
+
+def compare_by_row_id(subject: Subject, rejected: pl.DataFrame, sampled: Sequence[Sampled]) -> list[Difference]:
+    """Compares records with what stands under their row_id.
+
+    Args:
+        subject: `events`.
+        rejected: `rejected_events`.
+        sampled: Records of the day, with their row_id.
+    """
+    row_ids = pl.Series([one.row_id for one in sampled], dtype=pl.Int64).implode()
+    chosen = subject.rows().filter(pl.col("row_id").is_in(row_ids)).with_columns(pl.col("timestamp").to_physical())
+    accepted = {row["row_id"]: row for row in chosen.collect().iter_rows(named=True)}
+    refused = {row["row_id"]: row for row in rejected.filter(pl.col("row_id").is_in(row_ids)).iter_rows(named=True)}
+    differences: list[Difference] = []
+    for one in sampled:
+        if one.row_id in accepted:
+            differences += _compare_accepted(accepted[one.row_id], one)
+        elif one.row_id in refused:
+            row = refused[one.row_id]
+            differences += _compare_refused([row["reason"]], one, subject.dataset)
+            differences += [
+                {**one.where, "column": name, "expected": value, "found": row[name]}
+                for name, value in (("file", one.file), ("line", one.record.line))
+                if row[name] != value
+            ]
+        else:
+            differences.append({**one.where, "column": "row", "expected": "a row", "found": "none"})
+    return differences
+
+
+def compare_by_value(
+    subject: Subject, rejected: pl.DataFrame, sampled: Sequence[Sampled]
+) -> tuple[list[Difference], list[Sampled]]:
+    """Compares records whose row_id is not known: they stand in `events` by their values, or among the refused.
+
+    Args:
+        subject: `events`.
+        rejected: `rejected_events`.
+        sampled: Records of the day, of other days, and such of which it is not known.
+
+    Returns:
+        What differs, and the records that could be compared.
+    """
+    refused = _Refused(rejected, subject.dataset)
+    written = _written_values(subject, [one for one in sampled if one.of_day is not False])
+    differences: list[Difference] = []
+    compared: list[Sampled] = []
+    for one in sampled:
+        reasons = refused.reasons(one)
+        by_line = bool(reasons) and one.record.line is not None
+        if one.of_day is False and not by_line:
+            continue
+        if one.of_day is None and not by_line:
+            continue
+        compared.append(one)
+        if one.of_day is False:
+            differences.append({**one.where, "column": "row", "expected": "in another day", "found": reasons[0]})
+        elif one.verdict.reason is None and not by_line and tuple(one.verdict.values.values()) in written:
+            continue
+        elif reasons:
+            differences += _compare_refused(reasons, one, subject.dataset)
+        elif one.verdict.reason is None:
+            differences.append(
+                {**one.where, "column": "row", "expected": str(dict(one.verdict.values)), "found": "none"}
+            )
+        else:
+            differences.append({**one.where, "column": "reason", "expected": one.verdict.reason, "found": "none"})
+    return differences, compared
+
+
+class _Refused:
+    """The refused rows of a day by where they stand; Parquet knows no lines, so there by their raw cells."""
+
+    def __init__(self, rejected: pl.DataFrame, dataset: Dataset) -> None:
+        declared = (dataset.columns.user_id, dataset.columns.item_id, dataset.columns.timestamp, dataset.columns.action)
+        self._columns = {column.from_ for column in (*declared, *dataset.extra.values()) if column.from_}
+        self._by_line: dict[tuple[str, int], str] = {}
+        self._by_cells: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
+        for row in rejected.select("file", "line", "reason", "raw").iter_rows(named=True):
+            if row["line"] is not None:
+                self._by_line[row["file"], row["line"]] = row["reason"]
+            else:
+                self._by_cells.setdefault(row["file"], []).append((_cells(row["raw"]), row["reason"]))
+
+    def reasons(self, one: Sampled) -> list[str]:
+        """The reasons under which a record may have been refused."""
+        if one.record.line is not None:
+            reason = self._by_line.get((one.file, one.record.line))
+            return [] if reason is None else [reason]
+        cells = [(name, value) for name, value in (one.record.cells or {}).items() if _is_alike_in_json(value)]
+        plain = json.loads(json.dumps(dict(cells), default=str))
+        found = (
+            reason
+            for raw, reason in self._by_cells.get(one.file, ())
+            if all(raw.get(name) == value for name, value in plain.items())
+        )
+        return list(dict.fromkeys(found))
+
+
+def _cells(raw: str) -> Mapping[str, Any]:
+    try:
+        cells = json.loads(raw)
+    except ValueError:
+        return {}
+    return cells if isinstance(cells, dict) else {}
+
+
+def _is_alike_in_json(value: object) -> bool:
+    return not isinstance(value, date) and not (isinstance(value, float) and math.isnan(value))
+
+
+def _written_values(subject: Subject, sampled: Iterable[Sampled]) -> set[tuple[Any, ...]]:
+    """The judged values of those rows of `events` that any of the records can be."""
+    values = [one.verdict.values for one in sampled if one.verdict.reason is None]
+    if not values or not values[0]:
+        return set()
+    names = list(values[0])
+    rows = subject.rows().with_columns(pl.col("timestamp").to_physical()).select(names)
+    key = next((name for name in ("user_id", "timestamp") if name in names), None)
+    if key is not None:
+        wanted = pl.Series([one[key] for one in values], dtype=rows.collect_schema()[key])
+        rows = rows.filter(pl.col(key).is_in(wanted.implode()))
+    return set(rows.unique().collect().iter_rows())
+
+
+def _compare_accepted(row: Mapping[str, Any], one: Sampled) -> list[Difference]:
+    if one.verdict.reason is not None:
+        return [{**one.where, "column": "reason", "expected": one.verdict.reason, "found": "accepted"}]
+    return [
+        {**one.where, "column": name, "expected": value, "found": row[name]}
+        for name, value in one.verdict.values.items()
+        if row[name] != value
+    ]
+
+
+def _compare_refused(reasons: Sequence[str], one: Sampled, dataset: Dataset) -> list[Difference]:
+    if any(_agrees(reason, one.verdict.reason, dataset) for reason in reasons):
+        return []
+    return [{**one.where, "column": "reason", "expected": one.verdict.reason or "accepted", "found": reasons[0]}]
+
+
+def _agrees(reason: str, judged: str | None, dataset: Dataset) -> bool:
+    """A reason that only a column gives which is not judged here is taken as it is, unless an earlier one applies."""
+    if reason == judged or (reason == "duplicate" and judged is None):
+        return True
+    # Python reads years of four digits only; a year of another length is implausible to one and malformed to the other.
+    if (reason, judged) == ("implausible_timestamp", "malformed_timestamp"):
+        return True
+    excluded = excluded_columns(dataset)
+    unjudged = set().union(*(GIVEN_BY.get(name, {"malformed_extra"}) for name in excluded)) if excluded else set()
+    earlier = judged is None or REASONS.index(reason) < REASONS.index(judged)
+    return reason in unjudged and earlier
