@@ -19,8 +19,7 @@ changes from minute to minute. The ratio is the median of the ratios within one 
 the time.
 
 {table}
-{notes}
-{kernels}
+{notes}{parts}{kernels}
 ## Measured on
 
 {machine}
@@ -70,6 +69,35 @@ def notes(lines: Mapping[str, Sequence[Line]]) -> str:
     return "\n" + "\n".join(sentences) + "\n" if sentences else ""
 
 
+def parts_table(lines: Mapping[str, Sequence[Line]]) -> str:
+    """A Markdown section on the parts of a command that tells them (`stages`, `proofs`) beside the others' whole job."""
+    told = [name for name, own in lines.items() if "proofs" in own[0]]
+    others = [name for name in lines if name not in told]
+    if not told or not others:
+        return ""
+    rows = [
+        "\n## Part by part\n",
+        "The others only compute; this is how many times as long as each part they take. Medians.\n",
+        "| | seconds | " + " | ".join(others) + " |",
+        "|---|--:|" + "--:|" * len(others),
+    ]
+    for name in told:
+        line = medians(lines[name])
+        made, proved = line["stages"], line["proofs"]
+        parts = {
+            "the two steps `events` + `features`, without proofs": made["events"] + made["features"],
+            "the whole graph, without proofs": sum(made.values()),
+            "all proofs and publications": sum(proved.values()),
+            "the whole graph with all proofs": sum(made.values()) + sum(proved.values()),
+        }
+        for part, seconds in parts.items():
+            compared = " | ".join(f"{wall_s(medians(lines[other])) / seconds:.2f}" for other in others)
+            rows.append(f"| {part} | {seconds:.2f} | {compared} |")
+        shown = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in proved.items())
+        rows.append(f"\nSeconds to prove and publish each stage: {shown}.")
+    return "\n".join(rows) + "\n"
+
+
 def kernel_table(lines: Sequence[Line]) -> str:
     """A Markdown section on the kernels against their oracles; `lines` hold `kernels`: feature -> seconds of both."""
     rows = [
@@ -111,6 +139,7 @@ def page(
         compared=compared,
         table=table(lines, reference=reference),
         notes=notes(lines),
+        parts=parts_table(lines),
         kernels=kernel_table(kernel_lines) if kernel_lines else "",
         machine="\n".join(f"- {name}: {value}" for name, value in machine.described().items()),
         command=command,
