@@ -8,7 +8,8 @@
 """
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,6 +103,15 @@ def build(environment: Environment) -> dg.Definitions:
     )
 
 
+def _refuse_range(environment: Environment, arguments: Sequence[str]) -> None:
+    """Dagster refuses a range of days that is cut into runs too, but after a traceback and without naming the variable."""
+    if environment.days_per_run is not None and any(word.startswith("--partition-range") for word in arguments):
+        raise PipelineError(
+            f"PIPELINE_DAYS_PER_RUN is {environment.days_per_run}, which cuts a range of days into several runs, and the command "
+            "line makes one run only: start a backfill in the UI, or unset the variable to make the range in one run"
+        )
+
+
 @dg.definitions
 def defs() -> dg.Definitions:
     """What Dagster loads.
@@ -110,6 +120,8 @@ def defs() -> dg.Definitions:
         ClickException: The sentence of a PipelineError; the dagster command prints it alone, without a traceback.
     """
     try:
-        return build(read_environment())
+        environment = read_environment()
+        _refuse_range(environment, sys.argv)
+        return build(environment)
     except PipelineError as error:
         raise click.ClickException(str(error)) from None
