@@ -15,13 +15,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.chunks import resolve_device
 from pipeline.config import Dataset, load_dataset
 from pipeline.contracts import PipelineError
-from pipeline.features import load_features
-from pipeline.stages import STAGES, Work, run_day
+from pipeline.stages import STAGES, run_day
 from pipeline.store import Manifest, Store, scan
 from pipeline_tests.conftest import REPOSITORY
+from pipeline_tests.works import work_of
 
 EXAMPLES = REPOSITORY / "docs" / "examples"
 FIRST, LAST = date(2010, 12, 1), date(2011, 1, 31)
@@ -44,19 +43,6 @@ def retail(shared_data: Path, folder: Path, *, share: str = "0.8") -> Dataset:
     return declare("online_retail", shared_data / "online_retail" / "{date}.csv", folder, share=share)
 
 
-def work_on(dataset: Dataset, *, chunk_rows: int | None = None) -> Work:
-    return Work(
-        dataset=dataset,
-        features=load_features(dataset.features.use, dataset.features.parameters),
-        store=Store(dataset.root),
-        run="run",
-        device=resolve_device("cpu"),
-        chunk_rows=chunk_rows or dataset.compute.chunk_rows,
-        force=False,
-        report=lambda _line: None,
-    )
-
-
 def days_of(dataset: Dataset) -> list[date]:
     first = dataset.partitions.start
     return [first + timedelta(days=number) for number in range((dataset.last_day() - first).days + 1)]
@@ -64,7 +50,7 @@ def days_of(dataset: Dataset) -> list[date]:
 
 def make_by_stage(dataset: Dataset) -> None:
     """As one range run does: all days of a stage, then the next stage."""
-    work = work_on(dataset)
+    work = work_of(dataset, run="run")
     for stage in STAGES:
         for day in days_of(dataset):
             run_day(stage, day, work)
@@ -73,7 +59,7 @@ def make_by_stage(dataset: Dataset) -> None:
 def make_by_day(dataset: Dataset, *, chunk_rows: int) -> None:
     """As one run a day does: all stages of a day, by a process that remembers nothing of the day before."""
     for day in days_of(dataset):
-        work = work_on(dataset, chunk_rows=chunk_rows)
+        work = work_of(dataset, run="run", chunk_rows=chunk_rows)
         for stage in STAGES:
             run_day(stage, day, work)
 
@@ -257,7 +243,7 @@ def test_day_by_day_into_another_root_is_the_same(by_stage: Dataset, shared_data
 
 def test_a_lower_share_fails_exactly_two_days(shared_data: Path, tmp_path: Path) -> None:
     dataset = retail(shared_data, tmp_path, share="0.7")
-    work = work_on(dataset)
+    work = work_of(dataset, run="run")
     sentences = {}
     for day in days_of(dataset):
         try:

@@ -192,9 +192,6 @@ def _agrees(reason: str, judged: str | None, dataset: Dataset) -> bool:
     """A reason that only a column gives which is not judged here is taken as it is, unless an earlier one applies."""
     if reason == judged or (reason == "duplicate" and judged is None):
         return True
-    # Python reads years of four digits only; a year of another length is implausible to one and malformed to the other.
-    if (reason, judged) == ("implausible_timestamp", "malformed_timestamp"):
-        return True
     excluded = excluded_columns(dataset)
     unjudged = set().union(*(GIVEN_BY.get(name, {"malformed_extra"}) for name in excluded)) if excluded else set()
     earlier = judged is None or REASONS.index(reason) < REASONS.index(judged)
