@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import torch
 
 CHAIN = ("user_vocabulary", "item_vocabulary", "user_state")
-FAN_OUT = ("events", "features")
 STAGES = ("events", *CHAIN, "features")
 
 
