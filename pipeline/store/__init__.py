@@ -9,7 +9,7 @@ from pipeline.store.currency import RAW_PREFIX, Currency, previous, require_curr
 from pipeline.store.lake import Store, safe_run, sync_folder
 from pipeline.store.manifest import DataFile, Manifest, Recipe
 from pipeline.store.scan import POLARS_DTYPES, as_day, manifest_schema, read_files, scan
-from pipeline.store.staging import Staged, Staging
+from pipeline.store.staging import Staged, Staging, writing
 
 __all__ = [
     "POLARS_DTYPES",
@@ -32,4 +32,5 @@ __all__ = [
     "safe_run",
     "scan",
     "sync_folder",
+    "writing",
 ]

@@ -15,7 +15,7 @@ from typing import Any
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
 from pipeline.store.manifest import MANIFEST_NAME, Manifest, read_manifest
-from pipeline.store.staging import Staged, Staging
+from pipeline.store.staging import Staged, Staging, writing
 
 IDENTITY_NAME = "_dataset.json"
 FAILED = "_failed"
@@ -97,9 +97,10 @@ class Store:
         """Replaces the manifest in one atomic step. Called by `checks.publish` alone."""
         manifest = replace(staged.manifest, proof=proof)
         temporary = staged.directory / f"{MANIFEST_NAME}.{staged.run}-{secrets.token_hex(4)}.tmp"
-        write_synced(temporary, json.dumps(manifest.to_json(), indent=1).encode())
-        temporary.replace(staged.directory / MANIFEST_NAME)
-        sync_folder(staged.directory)
+        with writing(f"{manifest.asset} of {manifest.day}", staged.directory, temporary):
+            write_synced(temporary, json.dumps(manifest.to_json(), indent=1).encode())
+            temporary.replace(staged.directory / MANIFEST_NAME)
+            sync_folder(staged.directory)
         return manifest
 
     def scratch_directory(self, run: str, asset: str, day: date) -> Path:

@@ -46,7 +46,7 @@ class Staging:
         self._next = 0
         self._files: list[DataFile] = []
         self._paths: list[Path] = []
-        with self._writing():
+        with writing(f"{asset} of {day}", directory):
             directory.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> "Staging":
@@ -63,7 +63,7 @@ class Staging:
         Raises:
             PipelineError: The disk is full, or the file cannot be written.
         """
-        with self._writing():
+        with writing(f"{self.asset} of {self.day}", self.directory):
             path = self._new_file()
             frame.write_parquet(path, compression="zstd", compression_level=1, row_group_size=ROW_GROUP_ROWS)
             with path.open("rb") as file:
@@ -102,16 +102,6 @@ class Staging:
         )
         return Staged(manifest, self.run, self.directory, facts)
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, pl.exceptions.ComputeError) as error:
-            raise PipelineError(
-                f"{self.asset} of {self.day}: cannot write to {self.directory} ({error}); make room there or check its rights, "
-                "then run the day again: nothing of it was published"
-            ) from None
-
     def _new_file(self) -> Path:
         while True:
             path = self.directory / f"{self.run}-{self._next}.parquet"
@@ -124,3 +114,21 @@ class Staging:
                 continue
             self._paths.append(path)
             return path
+
+
+@contextmanager
+def writing(what: str, directory: Path, *leftovers: Path) -> Iterator[None]:
+    """Words what goes wrong while a file is written, such as a full disk, and removes what it leaves half written.
+
+    Raises:
+        PipelineError: One sentence with the folder and what to do.
+    """
+    try:
+        yield
+    except (OSError, pl.exceptions.ComputeError) as error:
+        for path in leftovers:
+            path.unlink(missing_ok=True)
+        raise PipelineError(
+            f"{what}: cannot write to {directory} ({error}); make room there or check its rights, then run the day again: "
+            "nothing of it was published"
+        ) from None

@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline.config import Dataset
 from pipeline.contracts import Column, PipelineError
-from pipeline.store import POLARS_DTYPES, Store, safe_run, sync_folder
+from pipeline.store import POLARS_DTYPES, Store, safe_run, sync_folder, writing
 from pipeline.vocabularies.lookup import FIRST_KNOWN, Vocabulary
 
 ID_COLUMNS = {"user_vocabulary": "user_id", "item_vocabulary": "item_id"}
@@ -171,9 +171,10 @@ def write_segment(
             "run": pl.repeat(run, new.len(), eager=True),
         }
     )
-    frame.write_parquet(path, compression="zstd", compression_level=1)
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    with writing(f"{vocabulary} of {day}", directory, path):
+        frame.write_parquet(path, compression="zstd", compression_level=1)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
     return Segment(path, known.segments, first, new.len())
 
 
