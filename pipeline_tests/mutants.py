@@ -178,8 +178,8 @@ MUTANTS = (
     Mutant(
         "the independent count believes the reader",
         "checks/raw_oracle.py",
-        "if reading.records != rows:",
-        "if rows != rows:",
+        'if reading.records != entry["rows"]:',
+        "if False:",
         ("test_planted_errors.py",),
     ),
     Mutant(
