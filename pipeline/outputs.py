@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.chunks import EventChunk, iter_chunks, opening_tensors, to_tensors
+from pipeline.chunks import EventChunk, iter_chunks, to_tensors
 from pipeline.config import Dataset
 from pipeline.contracts import Column, Feature, PipelineError
 from pipeline.features import output_columns
-from pipeline.state import carried_columns, feature_config, read_state
+from pipeline.state import carried_tensors, feature_config, read_state
 from pipeline.store import (
     POLARS_DTYPES,
     ContentHash,
@@ -173,9 +173,8 @@ def _compute_chunk(chunk: EventChunk, inputs: _Inputs) -> pl.DataFrame:
     users = chunk.users
     computed: dict[str, torch.Tensor] = {}
     for feature in inputs.features:
-        opening = opening_tensors(inputs.opening, users, carried_columns(feature), device=inputs.device)
-        local = {name.partition(".")[2]: tensor for name, tensor in opening.items()}
-        computed |= feature.compute(tensors, local)
+        opening = carried_tensors(feature, inputs.opening, users, device=inputs.device)
+        computed |= feature.compute(tensors, opening)
     user_index_U = inputs.users.index_of(users)
     user_index = user_index_U.gather(pl.Series(tensors.user_E.cpu().numpy()))
     item_index = inputs.items.index_of(chunk.frame["item_id"])

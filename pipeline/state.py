@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pipeline.chunks import iter_chunks, opening_tensors, resolve_device, to_tensors
 from pipeline.config import Dataset
-from pipeline.contracts import Column, Feature, PipelineError
+from pipeline.contracts import Chunk, Column, Feature, PipelineError, State
 from pipeline.store import (
     POLARS_DTYPES,
     ContentHash,
@@ -21,6 +22,9 @@ from pipeline.store import (
     require_current,
     row_hash_sum,
 )
+
+if TYPE_CHECKING:
+    import torch
 
 VERSION = 1
 MASK_128 = (1 << 128) - 1
@@ -46,6 +50,21 @@ def carried_columns(feature: Feature) -> dict[str, Column]:
         )
         for column in feature.state
     }
+
+
+def carried_tensors(
+    feature: Feature, opening: pl.DataFrame, users: pl.Series, *, device: "torch.device"
+) -> dict[str, "torch.Tensor"]:
+    """What one feature carries into a chunk, by its own names of the columns; tensors [U].
+
+    Args:
+        feature: The feature.
+        opening: Rows of `opening`, at most one a user.
+        users: user_id [U], ascending.
+        device: Where the tensors go.
+    """
+    tensors = opening_tensors(opening, users, carried_columns(feature), device=device)
+    return {name.removeprefix(f"{feature.name}."): tensor for name, tensor in tensors.items()}
 
 
 def read_state(store: Store, manifest: Manifest, role: str) -> pl.DataFrame:
@@ -115,9 +134,7 @@ def make_user_state(
         tensors = to_tensors(chunk, dataset=dataset, device=device)
         changed = [users]
         for feature in features:
-            changed += _carry(
-                feature, tensors, opening_tensors(opening, users, carried_columns(feature), device=device)
-            )
+            changed += _carry(feature, tensors, carried_tensors(feature, opening, users, device=device))
         openings.append(opening)
         changes.append(pl.DataFrame(changed).cast(schema))  # type: ignore[arg-type]
         done += chunk.frame.height
@@ -170,12 +187,11 @@ def _dropped_columns(before: Manifest, schema: Mapping[str, object]) -> bool:
     return {column["name"] for column in before.columns} != set(schema)
 
 
-def _carry(feature: Feature, chunk: object, opening: Mapping[str, object]) -> list[pl.Series]:
+def _carry(feature: Feature, chunk: Chunk, opening: State) -> list[pl.Series]:
     """The state of a feature after a chunk, one series a carried column."""
     if feature.summarise is None or feature.combine is None:
         return []
-    local = {name.partition(".")[2]: tensor for name, tensor in opening.items()}
-    after = feature.combine(local, feature.summarise(chunk))  # type: ignore[arg-type]
+    after = feature.combine(opening, feature.summarise(chunk))
     return [pl.Series(f"{feature.name}.{column.name}", after[column.name].numpy()) for column in feature.state]
 
 

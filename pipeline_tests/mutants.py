@@ -120,8 +120,8 @@ MUTANTS = (
     Mutant(
         "state keyed by index",
         "outputs.py",
-        "opening = opening_tensors(inputs.opening, users,",
-        "opening = opening_tensors(inputs.opening, inputs.users.index_of(users).cast(users.dtype),",
+        "opening = carried_tensors(feature, inputs.opening, users,",
+        "opening = carried_tensors(feature, inputs.opening, inputs.users.index_of(users).cast(users.dtype),",
         ("test_splitting.py",),
     ),
     Mutant(
