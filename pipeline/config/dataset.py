@@ -9,19 +9,19 @@ from typing import get_args
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
+from pipeline.config.columns import Columns, ExtraColumn
+from pipeline.config.presets import with_preset
+from pipeline.config.settings import Settings
+from pipeline.config.source import Source
 from pipeline.config.tables import (
     NAME,
     RESERVED,
     Actions,
-    Columns,
     ComputeSettings,
     DagsterSettings,
-    ExtraColumn,
     FeatureSettings,
     Partitions,
     Quality,
-    Settings,
-    Source,
     StoreSettings,
     VocabularySettings,
 )
@@ -32,6 +32,7 @@ class Dataset(Settings):
     """A dataset file, validated. `file` is where it was read from; paths in it are relative to that file."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]+$")
+    preset: str | None = None
     partitions: Partitions
     source: Source
     columns: Columns
@@ -57,11 +58,16 @@ class Dataset(Settings):
 
     @model_validator(mode="after")
     def _known_action(self) -> "Dataset":
-        value = self.columns.action.value
-        if value is not None and value not in self.actions.names:
+        action = self.columns.action
+        if action.value is not None and action.value not in self.actions.names:
             raise ValueError(
-                f"[columns] action is always '{value}', which [actions] names lacks: {quoted_or(value, self.actions.names)}"
+                f"[columns] action is always '{action.value}', which [actions] names lacks: {quoted_or(action.value, self.actions.names)}"
             )
+        for name in action.rename.values():
+            if name not in self.actions.names:
+                raise ValueError(
+                    f"[columns] action is renamed to '{name}', which [actions] names lacks: {quoted_or(name, self.actions.names)}"
+                )
         return self
 
     @property
@@ -123,6 +129,10 @@ def load_dataset(path: str | Path) -> Dataset:
         raise PipelineError(f"{path}: not valid TOML: {error}") from None
     if "file" in raw:
         raise PipelineError(f"{path}: unknown key 'file': {quoted_or('file', _keys_at([]))}")
+    try:
+        raw = with_preset(raw)
+    except PipelineError as error:
+        raise PipelineError(f"{path}: {error}") from None
     try:
         # As JSON, since strict validation takes its arrays and days, and converts no type silently.
         dataset = Dataset.model_validate_json(json.dumps(raw, default=str), strict=True)
