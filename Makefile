@@ -45,8 +45,9 @@ fix: .venv/.dev  ## mend what ruff can mend
 mutants: $(INSTALLED)  ## break the code in known ways; every break has to turn a test red
 	@$(BIN)/python -m pipeline_tests.mutants
 
-bench: .venv/.bench  ## measure speed and memory against others; writes docs/benchmarks.md
+bench: .venv/.bench  ## measure speed and memory against others; writes docs/benchmarks*.md
 	@$(BIN)/python -m pipeline_tests.bench
+	@$(BIN)/python -m pipeline_tests.bench.ingestion
 
 clean:  ## remove the environment, the Dagster instance and the output of the sample
 	rm -rf .venv .dagster data/out

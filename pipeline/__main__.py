@@ -1,4 +1,4 @@
-"""`python -m pipeline check | doctor | show | failure`: about a dataset, its store and the newest run."""
+"""`python -m pipeline inspect | check | doctor | show | failure`: about a log, a dataset, its store and the newest run."""
 
 import argparse
 import os
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pipeline.config import Dataset, load_dataset
 from pipeline.contracts import PipelineError
-from pipeline.definitions import prepare, read_environment
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -26,6 +25,7 @@ GIB = 2**30
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code; what is wrong stands alone on stderr, in one sentence."""
+    # Dagster is imported by the commands that need it: `inspect` is to answer at once.
     commands = {"check": check, "doctor": doctor, "show": show, "failure": failure}
     parser = argparse.ArgumentParser(prog="python -m pipeline", description="About a dataset and its store.")
     chosen = parser.add_subparsers(dest="command", required=True, metavar="command")
@@ -35,8 +35,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_argument("dataset", nargs="?", type=Path, help="the dataset file; default: PIPELINE_DATASET")
         if function is failure:
             command.add_argument("--since", type=float, default=0, help="look only at runs after this unix time")
+    text = (inspect.__doc__ or "").splitlines()[0]
+    command = chosen.add_parser("inspect", help=text, description=text)
+    command.add_argument("files", nargs="+", type=Path, help="files of one log, or folders of them")
+    command.add_argument(
+        "--write", type=Path, metavar="PATH", help="save the dataset file there instead of printing it"
+    )
+    command.add_argument("--name", help="name of the dataset; default: that of the file")
+    command.add_argument("--quick", action="store_true", help="look at a sample only, instead of reading all rows")
     options = parser.parse_args(arguments)
     try:
+        if options.command == "inspect":
+            inspect(options.files, write=options.write, name=options.name, quick=options.quick)
+            return 0
+        from pipeline.definitions import read_environment
+
         dataset = load_dataset(options.dataset or read_environment().dataset)
         if options.command == "failure":
             failure(dataset, since=options.since)
@@ -48,8 +61,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def inspect(files: Sequence[Path], *, write: Path | None, name: str | None, quick: bool) -> None:
+    """Looks at an unknown log and proposes a dataset file, with its reasons as comments.
+
+    Args:
+        files: Files of one log, or folders of them.
+        write: Where to save the dataset file; None prints it.
+        name: Name of the dataset; None takes that of the files.
+        quick: Whether a sample is enough.
+
+    Raises:
+        PipelineError: A file cannot be read, no layout fits, or there is a file at `write` already.
+    """
+    from pipeline.inspection import inspect_log
+
+    if write is not None and write.exists():
+        raise PipelineError(f"{write}: there is such a file already; give another path, or remove it")
+    folder = Path.cwd() if write is None else write.absolute().parent
+    if not folder.is_dir():
+        raise PipelineError(f"{folder}: there is no such folder; make it, or give another path")
+    text = inspect_log(files, folder=folder, name=name, quick=quick, report=_report)
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    if write is None:
+        print(text, end="")
+        return
+    with write.open("x", encoding="utf-8") as file:
+        file.write(text)
+    print(f"{write} is written; read its comments, then validate it: python -m pipeline check {write}")
+
+
+def _report(line: str) -> None:
+    """Shows progress in place, on a terminal."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
+
+
 def check(dataset: Dataset) -> None:
     """Validates the dataset file and prints one sentence."""
+    from pipeline.definitions import prepare
+
     features = prepare(dataset)
     first, last = dataset.partitions.start, dataset.last_day()
     used = ", ".join(feature.name for feature in features)
@@ -66,6 +117,8 @@ def doctor(dataset: Dataset) -> None:
     Raises:
         PipelineError: The store cannot be written to, or the device is not there.
     """
+    from pipeline.definitions import prepare
+
     features = prepare(dataset)
     from pipeline.chunks import resolve_device
     from pipeline.store import Store
@@ -94,6 +147,8 @@ def show(dataset: Dataset) -> None:
     Raises:
         PipelineError: There are none yet, or days are not current.
     """
+    from pipeline.definitions import prepare
+
     prepare(dataset)
     import polars as pl
 

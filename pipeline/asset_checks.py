@@ -126,12 +126,9 @@ def _proof_again(asset: str, dataset: Dataset, features: Sequence[Feature]) -> d
     def prove(context: dg.AssetCheckExecutionContext, config: ProveConfig, lake: Lake) -> Iterator[dg.AssetCheckResult]:
         store = lake.reading()
         days = run_days(context) or store.days(asset)[-config.newest_days :]
-        proofs = [
-            day_proof_again(
-                asset, day, dataset=dataset, features=features, store=store, run=context.run.run_id, deep=config.deep
-            )
-            for day in days
-        ]
+        proofs = proofs_again(
+            asset, days, dataset=dataset, features=features, store=store, run=context.run.run_id, deep=config.deep
+        )
         result = check_result(dataset, asset, PROOF_AGAIN, proofs)
         context.log.info(f"{asset}: {result.description}")
         yield result
@@ -146,36 +143,41 @@ def run_days(context: dg.AssetCheckExecutionContext | dg.AssetExecutionContext) 
     return [date.fromisoformat(key) for key in context.partition_keys]
 
 
-def day_proof_again(
+def proofs_again(
     asset: str,
-    day: date,
+    days: Sequence[date],
     *,
     dataset: Dataset,
     features: Sequence[Feature],
     store: "Store",
     run: str,
     deep: bool,
-) -> DayProof:
-    """Proves a published day, or reports the proof when this run has just made it.
+) -> list[DayProof]:
+    """Proves published days, but reports the proof of those that this run has just made.
 
     Args:
         asset: Name of the asset.
-        day: UTC day.
+        days: UTC days.
         dataset: The declarations.
         features: The features in use.
-        store: Where it lies.
+        store: Where they lie.
         run: Name of the run.
         deep: From the first day on.
     """
-    from pipeline.checks import prove_again
+    from pipeline.checks import prove_days_again
     from pipeline.store import safe_run
 
-    try:
-        manifest = store.manifest(asset, day)
+    proofs: dict[date, DayProof] = {}
+    for day in days:
+        try:
+            manifest = store.manifest(asset, day)
+        except PipelineError as error:
+            proofs[day] = of_error(day, error)
+            continue
         if manifest is not None and not deep and manifest.proof.get("run") == safe_run(run):
-            return of_manifest(manifest, status="made by this run")
-        return of_proof(
-            prove_again(asset, day, dataset=dataset, features=features, store=store, deep=deep), status="proven again"
-        )
-    except PipelineError as error:
-        return of_error(day, error)
+            proofs[day] = of_manifest(manifest, status="made by this run")
+    others = [day for day in days if day not in proofs]
+    for day, proof in prove_days_again(asset, others, dataset=dataset, features=features, store=store, deep=deep):
+        failed = isinstance(proof, PipelineError)
+        proofs[day] = of_error(day, proof) if failed else of_proof(proof, status="proven again")
+    return [proofs[day] for day in days]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from pipeline.asset_checks import PROOF, check_result, day_proof_again
+from pipeline.asset_checks import PROOF, check_result, proofs_again
 from pipeline.config import Dataset
 from pipeline.contracts import Feature, PipelineError
 from pipeline.reports.metadata import day_metadata
@@ -94,7 +94,8 @@ def make_days(
         if _check_asked_for(context, dataset, table):
             yield check_result(dataset, table, PROOF, _proofs(done))
     if done.errors:
-        raise dg.Failure(failure_sentence(stage, days, done.errors, dataset, chained=chained), allow_retries=False)
+        errors = dict(sorted(done.errors.items()))
+        raise dg.Failure(failure_sentence(stage, days, errors, dataset, chained=chained), allow_retries=False)
 
 
 def prove_days(
@@ -111,26 +112,27 @@ def prove_days(
     for table in tables:
         if not _check_asked_for(context, dataset, table):
             continue
-        proofs = [
-            day_proof_again(
-                table, day, dataset=dataset, features=features, store=store, run=context.run.run_id, deep=False
-            )
-            for day in days or store.days(table)[-NEWEST_DAYS:]
-        ]
+        proofs = proofs_again(
+            table,
+            days or store.days(table)[-NEWEST_DAYS:],
+            dataset=dataset,
+            features=features,
+            store=store,
+            run=context.run.run_id,
+            deep=False,
+        )
         yield check_result(dataset, table, PROOF, proofs)
 
 
 def _run_days(
     stage: str, days: Sequence[date], *, work: "Work", chained: bool, done: _Days, log: dg.DagsterLogManager
 ) -> None:
-    from pipeline.stages import run_day
+    from pipeline.stages import run_days
 
-    for number, day in enumerate(days, 1):
-        try:
-            outcome = run_day(stage, day, work)
-        except PipelineError as error:
-            log.error(f"{stage} {day} failed: {error}")
-            done.errors[day] = error
+    for number, (day, outcome) in enumerate(run_days(stage, days, work), 1):
+        if isinstance(outcome, PipelineError):
+            log.error(f"{stage} {day} failed: {outcome}")
+            done.errors[day] = outcome
             if chained:
                 return
             continue

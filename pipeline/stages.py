@@ -1,19 +1,20 @@
-"""One day of one asset, from its inputs to its publication: reuse it, or make, prove and publish it.
+"""Days of one asset, from their inputs to their publication: reuse each, or make, prove and publish it.
 
-Knows nothing of Dagster: call `run_day` from a notebook or a test as the assets do.
+Knows nothing of Dagster: call `run_day` or `run_days` from a notebook or a test as the assets do.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-from pipeline.checks import Proof, publish
+from pipeline.checks import Proof, Published, RawSample, days_at_once, publish, sample_of_days
 from pipeline.config import Dataset
 from pipeline.contracts import Feature, PipelineError
-from pipeline.events import events_recipe, make_events
+from pipeline.events import events_recipe, make_events, make_events_of_days
 from pipeline.outputs import features_recipe, make_features
+from pipeline.sources import remove_copies
 from pipeline.state import make_user_state, state_recipe
 from pipeline.store import Currency, Manifest, Recipe, Staged, Store, previous
 from pipeline.vocabularies import Segment, make_vocabulary, vocabulary_recipe
@@ -90,14 +91,43 @@ def run_day(asset: str, day: date, work: Work) -> Outcome:
         ProofFailed: It was made, and is wrong; nothing of it is published and its files lie in `_failed/<run>/`.
     """
     _require_chain(asset, day, work)
-    former = work.store.manifest(asset, day)
-    if former is not None and not work.force and _unchanged(asset, former, work):
-        companion = work.store.manifest("rejected_events", day) if asset == "events" else None
-        return Outcome(asset, day, reused=True, manifest=former, companion=companion)
-    outcome = _make_and_publish(asset, day, work)
-    for table in ("events", "rejected_events") if asset == "events" else (asset,):
-        work.store.sweep(table, day, keep_hours=work.dataset.store.keep_hours)
-    return outcome
+    return _reused(asset, day, work) or _make_and_publish(asset, day, work)
+
+
+def run_days(asset: str, days: Sequence[date], work: Work) -> Iterator[tuple[date, Outcome | PipelineError]]:
+    """Makes, proves and publishes some days of an asset; what is wrong with one of them leaves the others as they are.
+
+    Raw files that hold rows of all days are read once to make them and once to prove them, and not for every day.
+
+    Args:
+        asset: One of `STAGES`.
+        days: UTC days, ascending.
+        work: What the run works with.
+
+    Yields:
+        Each day with what became of it, or what is wrong with it; in order, except that days which are read together come
+        after those that are reused.
+    """
+    source = work.dataset.source
+    together = asset == "events" and not source.dated
+    to_make: list[date] = []
+    try:
+        for day in days:
+            outcome: Outcome | PipelineError | None
+            try:
+                outcome = _reused(asset, day, work) if together else run_day(asset, day, work)
+            except PipelineError as error:
+                outcome = error
+            if source.dated and source.neighbours == (0, 0):  # no other day reads the same objects
+                remove_copies(work.dataset.root)
+            if outcome is None:
+                to_make.append(day)
+            else:
+                yield day, outcome
+        if to_make:
+            yield from _events_together(to_make, work)
+    finally:
+        remove_copies(work.dataset.root)
 
 
 def present_recipe(asset: str, former: Manifest, work: Work) -> Recipe:
@@ -108,7 +138,7 @@ def present_recipe(asset: str, former: Manifest, work: Work) -> Recipe:
     """
     day, dataset, store = former.day, work.dataset, work.store
     if asset == "events":
-        return events_recipe(day=day, dataset=dataset, former=former)
+        return events_recipe(day=day, dataset=dataset, former=former, remembered=store.remembered)
     if asset == "user_state":
         return state_recipe(day=day, dataset=dataset, features=work.features, store=store)
     if asset == "features":
@@ -116,10 +146,15 @@ def present_recipe(asset: str, former: Manifest, work: Work) -> Recipe:
     return vocabulary_recipe(vocabulary=asset, day=day, dataset=dataset, store=store)
 
 
-def _unchanged(asset: str, former: Manifest, work: Work) -> bool:
-    return (
-        present_recipe(asset, former, work).matches(former) and Currency(work.store).problem(asset, former.day) is None
-    )
+def _reused(asset: str, day: date, work: Work) -> Outcome | None:
+    """A published day that is current and would be made of the same things; None when it has to be made."""
+    former = work.store.manifest(asset, day)
+    if former is None or work.force or not present_recipe(asset, former, work).matches(former):
+        return None
+    if Currency(work.store).problem(asset, day) is not None:
+        return None
+    companion = work.store.manifest("rejected_events", day) if asset == "events" else None
+    return Outcome(asset, day, reused=True, manifest=former, companion=companion)
 
 
 def _make_and_publish(asset: str, day: date, work: Work) -> Outcome:
@@ -127,26 +162,96 @@ def _make_and_publish(asset: str, day: date, work: Work) -> Outcome:
         began = time.perf_counter()
         staged, companion, segment = _make(asset, day, work)
         made = time.perf_counter()
-        published = publish(
-            staged,
-            companion=companion,
-            segment=segment,
-            dataset=work.dataset,
-            features=work.features,
-            store=work.store,
-        )
+        published = _publish(staged, companion, segment, None, work)
         if published is not None:
-            break
+            return _outcome(staged, published, make_s=made - began, prove_s=time.perf_counter() - made)
         work.report(f"{asset} {day}: another run added to the vocabulary first; numbering the new ids again")
+
+
+def _events_together(days: Sequence[date], work: Work) -> Iterator[tuple[date, Outcome | PipelineError]]:
+    """Days of events whose raw files hold rows of all of them."""
+    began = time.perf_counter()
+    made = make_events_of_days(days=days, dataset=work.dataset, store=work.store, run=work.run, report=work.report)
+    make_s = (time.perf_counter() - began) / len(days)
+    waiting = {day: one for day, one in made.items() if not isinstance(one, PipelineError)}
+    try:
+        for day, one in made.items():
+            if isinstance(one, PipelineError):
+                yield day, one
+        while waiting:
+            files = len(next(iter(waiting.values()))[0].manifest.raw_files)
+            batch = list(waiting)[: days_at_once(files)]
+            yield from _prove_together(batch, waiting, make_s, work)
+    finally:
+        for versions in waiting.values():
+            _discard(versions)
+
+
+def _prove_together(
+    days: Sequence[date], waiting: dict[date, tuple[Staged, Staged]], make_s: float, work: Work
+) -> Iterator[tuple[date, Outcome | PipelineError]]:
+    """Takes days out of those that wait for their proof, and proves and publishes each."""
+    began = time.perf_counter()
+    work.report(f"events of {len(days)} days: reading the raw files a second time, for the proof")
+    try:
+        samples = sample_of_days(
+            [waiting[day] for day in days], dataset=work.dataset, features=work.features, store=work.store
+        )
+    except PipelineError as error:
+        for day in days:
+            _discard(waiting.pop(day))
+            yield day, error
+        return
+    read_s = (time.perf_counter() - began) / len(days)
+    for day, sample in zip(days, samples, strict=True):
+        began = time.perf_counter()
+        events, rejected = waiting.pop(day)
+        outcome: Outcome | PipelineError
+        try:
+            published = _publish(events, rejected, None, sample, work)
+            assert published is not None
+            outcome = _outcome(events, published, make_s=make_s, prove_s=read_s + time.perf_counter() - began)
+        except PipelineError as error:
+            outcome = error
+        yield day, outcome
+
+
+def _discard(versions: tuple[Staged, Staged]) -> None:
+    """Removes the files of a day that is not going to be published."""
+    for staged in versions:
+        for file in staged.manifest.files:
+            (staged.directory / file.path).unlink(missing_ok=True)
+
+
+def _publish(
+    staged: Staged, companion: Staged | None, segment: Segment | None, sample: RawSample | None, work: Work
+) -> Published | None:
+    """Proves and publishes a version, and sweeps what no manifest names any more."""
+    published = publish(
+        staged,
+        companion=companion,
+        segment=segment,
+        sample=sample,
+        dataset=work.dataset,
+        features=work.features,
+        store=work.store,
+    )
+    if published is not None:
+        for version in (staged,) if companion is None else (staged, companion):
+            work.store.sweep(version.manifest.asset, staged.manifest.day, keep_hours=work.dataset.store.keep_hours)
+    return published
+
+
+def _outcome(staged: Staged, published: Published, *, make_s: float, prove_s: float) -> Outcome:
     return Outcome(
-        asset,
-        day,
+        staged.manifest.asset,
+        staged.manifest.day,
         reused=False,
         manifest=published.manifest,
         companion=published.companion,
         proof=published.proof,
-        make_s=made - began,
-        prove_s=time.perf_counter() - made,
+        make_s=make_s,
+        prove_s=prove_s,
         facts=staged.facts,
     )
 

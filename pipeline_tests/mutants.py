@@ -142,16 +142,16 @@ MUTANTS = (
     Mutant(
         "manifest before data: published, then proven",
         "checks/publish.py",
-        "        proof = _prove(staged.manifest, _manifest(companion), segment, dataset, features, store, deep=False)",
+        "        proof = _prove(staged.manifest, _manifest(companion), segment, dataset, features, store, sample, deep=False)",
         "        store.commit(staged, proof={})\n"
-        "        proof = _prove(staged.manifest, _manifest(companion), segment, dataset, features, store, deep=False)",
+        "        proof = _prove(staged.manifest, _manifest(companion), segment, dataset, features, store, sample, deep=False)",
         ("test_publish.py",),
     ),
     Mutant(
         "refused rows not counted",
         "events/reading.py",
-        'self._count("in", len(positions))',
-        'self._count("in", int((rank[positions] == 255).sum()))',
+        "self._rows_in[present] += counts",
+        "self._rows_in[present] += np.bincount(place, rank[positions] == 255, len(self.days))[present].astype(np.int64)",
         ("test_events_days.py",),
     ),
     Mutant(

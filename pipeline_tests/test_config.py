@@ -176,7 +176,7 @@ def test_the_command_that_makes_days(tmp_path: Path) -> None:
         ("separator", "seperator", "unknown key 'seperator' in [source.csv]: did you mean 'separator'?"),
         ("user_id   =", "user =", "unknown key 'user' in [columns]: did you mean 'user_id'?"),
         ('{ from = "CustomerID"', '{ form = "CustomerID"', "unknown key 'form' in [columns.user_id]: did you mean 'from'?"),
-        ('type = "int64" }', 'type = "int64", optional = true }', "unknown key 'optional' in [columns.user_id]: known are 'from', 'sql', 'type'"),
+        ('type = "int64" }', 'type = "int64", optional = true }', "unknown key 'optional' in [columns.user_id]: known are 'from', 'sql', 'strip', 'null_values', 'type'"),
         ("timezone =", "zone =", "unknown key 'zone' in [columns.timestamp]: did you mean 'timezone'?"),
         ("keep = true", "kept = true", "unknown key 'kept' in [extra.price]: did you mean 'keep'?"),
         ("chunk_rows", "chunk_row", "unknown key 'chunk_row' in [compute]: did you mean 'chunk_rows'?"),
@@ -211,14 +211,17 @@ def test_a_missing_key_is_named(tmp_path: Path, old: str, new: str, sentence: st
         ('["2011-01-15"]', '"2011-01-15"', "partitions.skip: input should be a list (found '2011-01-15')"),
         ('["2011-01-15"]', '["x"]', "partitions.skip.0: expected a day such as 2010-12-01 (found 'x')"),
         ("neighbours = [1, 0]", "neighbours = [-1, 0]", "source.neighbours.0: input should be greater than or equal to 0 (found -1)"),
-        ('"csv"', '"cvs"', "source.format: input should be 'csv', 'parquet' or 'ndjson' (found 'cvs')"),
+        ('"csv"', '"cvs"', "source.format: input should be 'csv', 'fixed_width', 'regex', 'ndjson', 'json', 'parquet' or 'arrow' (found 'cvs')"),
         ('"empty"', '"skip"', "source.missing_day: input should be 'fail' or 'empty' (found 'skip')"),
-        ('";"', '";;"', "source.csv.separator: string should have at most 1 character (found ';;')"),
-        ('"latin-1"', '"latin-one"', "source.csv: encoding 'latin-one' is not known"),
+        ('";"', '""', "source.csv.separator: string should have at least 1 character (found '')"),
+        ('quote_char = ""', "quote_char = '\"\"'", "source.csv.quote_char: string should have at most 1 character (found '\"\"')"),
+        ('"latin-1"', '"latin-one"', "source.csv.encoding: encoding 'latin-one' is not known (found 'latin-one')"),
+        ('"latin-1"', '"hex"', "source.csv.encoding: encoding 'hex' is not known (found 'hex')"),
+        ('"latin-1"', '"undefined"', "source.csv.encoding: encoding 'undefined' is not known (found 'undefined')"),
         ('type = "int64"', 'type = "int32"', "columns.user_id.type: input should be 'int64' or 'string' (found 'int32')"),
         ('{ from = "CustomerID", type = "int64" }', '"CustomerID"', "columns.user_id: input should be a table (found 'CustomerID')"),
         ('"Europe/London"', '"Europe/Londn"', "columns.timestamp.timezone: 'Europe/Londn' is no time zone; did you mean 'Europe/London'? (found 'Europe/Londn')"),
-        ('["purchase", "return"]', "[]", "actions.names: tuple should have at least 1 item after validation, not 0"),
+        ('["purchase", "return"]', "[]", "actions.names: list should have at least 1 item, not 0"),
         ('["purchase", "return"]', '["a", "a"]', "actions.names: a name stands in it twice"),
         ('["purchase", "return"]', '["a", ""]', "actions.names: an action needs a name that is not empty"),
         ('"float64"', '"float"', "extra.price.type: input should be 'int64', 'float64', 'string' or 'bool' (found 'float')"),
@@ -238,7 +241,11 @@ def test_a_missing_key_is_named(tmp_path: Path, old: str, new: str, sentence: st
         ('"retail"', '"a-b"', "dagster.key_prefix: string should match pattern '^[A-Za-z0-9_]*$' (found 'a-b')"),
         ('name = "online_retail"', 'name = "../x"', "name: string should match pattern '^[A-Za-z0-9_.-]+$' (found '../x')"),
         ('"../out/online_retail"', '"s3://bucket/x"', "store.root: object stores are not supported yet; give a path on this machine (found 's3://bucket/x')"),
-        ('"raw/{date}.csv"', '"gs://b/{date}.csv"', "source.path: object stores are not supported yet; give a path on this machine (found 'gs://b/{date}.csv')"),
+        ('"raw/{date}.csv"', '"ftp://b/{date}.csv"', "source.path: ftp:// is not read; expected s3://, gs:// or az://, or a path on this machine (found 'ftp://b/{date}.csv')"),
+        ('neighbours = [1, 0]', 'table = "iceberg"', 'source: table = "iceberg" needs one table as path, without {date}, * and ?'),
+        ('"raw/{date}.csv"', '"s3://{date}.csv"', "source.path: expected s3://bucket/folder/file, with the name of the bucket in full (found 's3://{date}.csv')"),
+        ('"raw/{date}.csv"', '"gs://b*/{date}.csv"', "source.path: expected gs://bucket/folder/file, with the name of the bucket in full (found 'gs://b*/{date}.csv')"),
+        ('"raw/{date}.csv"', '"az://b//{date}.csv"', "source.path: a part of the URL is empty, . or ..; write the key as the store lists it (found 'az://b//{date}.csv')"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named_with_what_was_expected(tmp_path: Path, old: str, new: str, sentence: str) -> None:
@@ -266,6 +273,117 @@ def test_a_wrong_value_is_named_with_what_was_expected(tmp_path: Path, old: str,
 )  # fmt: skip
 def test_contradictions_are_refused(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     assert refusal(tmp_path, old, new) == sentence
+
+
+# The smallest dataset file, with other tables in the place of `[source]`; and what each gets.
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ('compression = "zip"', "source.compression: input should be 'none', 'gzip', 'bz2', 'zstd' or 'xz' (found 'zip')"),
+        ('table = "hudi"', "source.table: input should be 'delta' or 'iceberg' (found 'hudi')"),
+        ('table = "delta"\nformat = "csv"', 'source: the files of a table = "delta" are Parquet; leave format out'),
+        ("hive = 1", "source.hive: input should be a valid boolean (found 1)"),
+        ('format = "parquet"\ncompression = "gzip"', 'source: format = "parquet" is packed inside; leave compression out'),
+        ('format = "arrow"\ncompression = "zstd"', 'source: format = "arrow" is packed inside; leave compression out'),
+        ('format = "ndjson"\n[source.csv]\nnull_values = ["NULL"]', 'source: [source.csv] needs format = "csv", found "ndjson"'),
+        ('[source.csv]\nseparator = "::"', 'source.csv: a separator of several characters needs quote_char = "", since quotes are plain text then'),
+        ('[source.csv]\nseparator = "whitespace"', 'source.csv: separator = "whitespace" needs quote_char = "", since quotes are plain text then'),
+        ('[source.csv]\nseparator = "\\n"', "source.csv: separator and quote_char hold no line ends"),
+        ('[source.csv]\nquote_char = "\\r"', "source.csv: separator and quote_char hold no line ends"),
+        ('[source.csv]\nquote_char = ","', "source.csv: separator and quote_char have to differ"),
+        ('[source.csv]\nhas_header = false\ntyped_header = true\ncolumns = ["u"]', "source.csv: typed_header needs a header"),
+        ('[source.csv]\ncomment = ""', "source.csv.comment: string should have at least 1 character (found '')"),
+        ('[source.csv]\ncomment = "#\\n"', "source.csv.comment: expected the text that a comment line begins with (found '#\\n')"),
+        ('format = "fixed_width"', 'source: format = "fixed_width" needs [source.fixed_width] columns = { name = [first, last], ... }'),
+        ("[source.fixed_width]\ncolumns = { u = [1, 2] }", 'source: [source.fixed_width] needs format = "fixed_width"'),
+        ('format = "fixed_width"\n[source.fixed_width]\ncolumns = {}', "source.fixed_width.columns: table should have at least 1 item, not 0"),
+        ('format = "fixed_width"\n[source.fixed_width]\ncolumns = { u = [0, 2] }', "source.fixed_width.columns: column 'u' goes from 0 to 2; expected 1 <= first <= last"),
+        ('format = "fixed_width"\n[source.fixed_width]\ncolumns = { u = [3, 2] }', "source.fixed_width.columns: column 'u' goes from 3 to 2; expected 1 <= first <= last"),
+        ('format = "fixed_width"\n[source.fixed_width]\ncolumns = { u = [1, 2, 3] }', "source.fixed_width.columns.u: list should have at most 2 items, not 3"),
+        ('format = "fixed_width"\n[source.fixed_width]\ncolumns = { u = 1 }', "source.fixed_width.columns.u: input should be a list (found 1)"),
+        ('format = "fixed_width"\n[source.fixed_width]\nseparator = ","\ncolumns = { u = [1, 2] }', "unknown key 'separator' in [source.fixed_width]: known are 'null_values', 'comment', 'encoding', 'columns', 'has_header'"),
+        ('format = "regex"', 'source: format = "regex" needs [source.regex] pattern = "..."'),
+        ('[source.regex]\npattern = "(?P<u>.)"', 'source: [source.regex] needs format = "regex"'),
+        ('format = "regex"\n[source.regex]\npattern = "(.)"', "source.regex.pattern: expected named groups such as (?P<user>[^ ]+), which become the columns (found '(.)')"),
+        ('format = "regex"\n[source.regex]\npattern = "(?P<u>"', "source.regex.pattern: not a regular expression: missing ), unterminated subpattern at position 0 (found '(?P<u>')"),
+        ('[source.json]\nrecords = "events"', 'source: [source.json] needs format = "json"'),
+        ('format = "json"\n[source.json]\nrecords = "data..events"', "source.json.records: expected keys with points between, such as data.events (found 'data..events')"),
+        ('format = "json"\n[source.json]\nrecord = "events"', "unknown key 'record' in [source.json]: did you mean 'records'?"),
+        ('explode = "events"', "source.explode: input should be a table (found 'events')"),
+        ('[source.explode]\nseparator = " "', "'source.explode.column' is missing; docs/dataset-file.md explains it"),
+        ('[source.explode]\ncolumn = ""', "source.explode.column: string should have at least 1 character (found '')"),
+        ('[source.explode]\ncolumn = "e"\nseparator = ""', "source.explode.separator: string should have at least 1 character (found '')"),
+        ('[source.explode]\ncolumn = "e"\npattern = "[0-9]+"', "source.explode.pattern: expected named groups such as (?P<user>[^ ]+), which become the columns (found '[0-9]+')"),
+        ('[source.explode]\ncolumn = "e"\npattern = "["', "source.explode.pattern: not a regular expression: unterminated character set at position 0 (found '[')"),
+        ('[source.explode]\ncolumn = "e"\nfield = "x"', "unknown key 'field' in [source.explode]: known are 'column', 'separator', 'pattern'"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_of_a_format(tmp_path: Path, source: str, sentence: str) -> None:
+    assert refusal(tmp_path, 'path = "raw.csv"\n', f'path = "raw.csv"\n{source}\n', text=SHORT) == sentence
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('from = "u"', 'from = "u", strip = 1', "columns.user_id.strip: input should be a valid boolean (found 1)"),
+        ('from = "u"', 'from = "u", null_values = "-"', "columns.user_id.null_values: input should be a list (found '-')"),
+        ('from = "u"', 'from = "u", null_values = [-1]', "columns.user_id.null_values.0: input should be a valid string (found -1)"),
+        ('unit = "s"', 'unit = "s", time_from = "clock"', "columns.timestamp: time_from needs from, the column with the date, and the format of both with a blank between"),
+        ('from = "t", unit = "s"', 'sql = "t", format = "%F %T", timezone = "UTC", time_from = "clock"', "columns.timestamp: time_from needs from, the column with the date, and the format of both with a blank between"),
+        ('unit = "s"', 'unit = "s", ambiguous = "latest"', "columns.timestamp: ambiguous and nonexistent are about local times; say timezone"),
+        ('unit = "s"', 'format = "%F %T%z", nonexistent = "forward"', "columns.timestamp: ambiguous and nonexistent are about local times; say timezone"),
+        ('unit = "s"', 'format = "%F %T", timezone = "UTC", ambiguous = "first"', "columns.timestamp.ambiguous: input should be 'refuse', 'earliest' or 'latest' (found 'first')"),
+        ('unit = "s"', 'format = "%F %T", timezone = "UTC", nonexistent = "back"', "columns.timestamp.nonexistent: input should be 'refuse' or 'forward' (found 'back')"),
+        ('value = "view"', 'from = "e", rename = { "1" = "vew" }', "[columns] action is renamed to 'vew', which [actions] names lacks: did you mean 'view'?"),
+        ('value = "view"', 'from = "e", rename = { "1" = 1 }', "columns.action.rename.1: input should be a valid string (found 1)"),
+        ('value = "view"', 'from = "e", rename = { "" = "view" }', "columns.action: an empty cell is missing and cannot be renamed; use sql, such as COALESCE(event, 'view')"),
+        ('value = "view"', 'value = "view", rename = { "1" = "view" }', "columns.action: value is the same for every row; leave rename, strip and null_values out"),
+        ('value = "view"', 'value = "view", null_values = ["-"]', "columns.action: value is the same for every row; leave rename, strip and null_values out"),
+        ('name = "tiny"', 'name = "tiny"\npreset = "taobo"', "there is no preset 'taobo'; did you mean 'taobao'?"),
+        ('name = "tiny"', 'name = "tiny"\npreset = ["taobao"]', "preset: input should be a valid string"),
+    ],
+)  # fmt: skip
+def test_wrong_conversions(tmp_path: Path, old: str, new: str, sentence: str) -> None:
+    assert refusal(tmp_path, old, new, text=SHORT) == sentence
+
+
+def test_every_key_of_the_other_formats_is_read(tmp_path: Path) -> None:
+    more = """\
+hive = true
+compression = "xz"
+format = "regex"
+[source.regex]
+pattern = '(?P<u>[0-9]+) (?P<list>.*)'
+null_values = ["-"]
+comment = "#"
+encoding = "utf-16"
+[source.explode]
+column = "list"
+separator = " "
+pattern = "(?P<i>.+)-(?P<e>[01])"
+"""
+    text = SHORT.replace('path = "raw.csv"\n', 'path = "raw.csv"\n' + more).replace(
+        'value = "view"', 'from = "list.e", strip = true, null_values = ["x"], rename = { "1" = "view" }'
+    )
+    dataset = load_dataset(write(tmp_path, text))
+    source, action = dataset.source, dataset.columns.action
+    assert (source.hive, source.compression, source.format) == (True, "xz", "regex")
+    assert source.regex is not None
+    assert (source.regex.null_values, source.regex.comment, source.regex.encoding) == (("-",), "#", "utf-16")
+    assert source.explode is not None
+    assert (source.explode.column, source.explode.separator) == ("list", " ")
+    assert (action.strip, action.null_values, action.rename) == (True, ("x",), {"1": "view"})
+
+
+def test_fixed_places_and_the_place_in_a_document_are_read(tmp_path: Path) -> None:
+    fixed = 'path = "raw.txt"\nformat = "fixed_width"\n[source.fixed_width]\ncolumns = { u = [1, 4], t = [5, 5] }'
+    dataset = load_dataset(write(tmp_path, SHORT.replace('path = "raw.csv"', fixed)))
+    assert dataset.source.fixed_width is not None
+    assert dataset.source.fixed_width.columns == {"u": (1, 4), "t": (5, 5)}
+    nested = 'path = "raw.json"\nformat = "json"\n[source.json]\nrecords = "data.events"'
+    assert (
+        load_dataset(write(tmp_path, SHORT.replace('path = "raw.csv"', nested))).source.json_.records == "data.events"
+    )
 
 
 def test_the_misspelt_key_comes_before_the_key_that_is_missing_because_of_it(tmp_path: Path) -> None:

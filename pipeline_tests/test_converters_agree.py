@@ -3,7 +3,6 @@
 import math
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -11,16 +10,22 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.checks.raw import excluded_columns, judge
-from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
-from pipeline.events.convert import ACCEPTED, convert_block
-from pipeline.events.reasons import REASONS
-from pipeline.events.timestamps import UnitDoctor
-from pipeline.sources import RawBlock
+from pipeline_tests.two_conversions import (
+    BAD,
+    KINDS,
+    MISSING,
+    NOON_US,
+    ODD,
+    TYPED,
+    WILD,
+    agree_on,
+    agree_or_stop,
+    damaged,
+    declared,
+    timed,
+)  # fmt: skip
 
-NOON_US = 1_583_064_000_000_000  # 2020-03-01T12:00:00Z, a Sunday
-GOOD = {"u": "1", "i": "a", "t": "1583064000", "a": "view"}
 FORMATS = (
     "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%.f", "%d.%m.%Y %H:%M:%S%.f", "%d.%m.%y %H:%M", "%m/%d/%Y %H:%M",
     "%m/%d/%y %I:%M %p", "%I:%M%p %d %b %Y", "%Y%m%d %H%M%S", "%Y%m%d%H%M%S", "%y%m%d %H%M", "%Y%j", "%Y-%j %H:%M",
@@ -35,72 +40,12 @@ FIELDS = (
     "%.f", "%.3f", "%.6f", "%.9f", "%3f", "%6f", "%9f", "%z", "%:z", "%#z", "%-d", "%-H", "%%", "%F", "%T", "%R", "%s",
     "-", "-", ":", " ", " ", "T", "Z", "/", ".", "0", "é", "\t",
 )  # fmt: skip
-ODD = st.sampled_from(
-    [*" \t\n\r\x00\x1c\x1f\x85\xa0\u3000\u2212+-_:.,/eExXzZtTaApPmM0159\u0663\uff14\u017f\u212a\u0130{[\"'"]
-)
-
-
-def declared(columns: dict[str, dict[str, Any]], extra: dict[str, dict[str, Any]] | None = None) -> Dataset:
-    raw = {
-        "name": "agree",
-        "partitions": {"start": "2020-03-01", "end": "2020-03-02"},
-        "source": {"path": "{date}.csv"},
-        "columns": {
-            "user_id": {"from": "u", "type": "int64"},
-            "item_id": {"from": "i", "type": "string"},
-            "timestamp": {"from": "t", "unit": "s"},
-            "action": {"from": "a"},
-            **columns,
-        },
-        "actions": {"names": ["view", "buy"]},
-        "extra": extra or {},
-        "store": {"root": "out"},
-    }
-    return Dataset.model_validate(raw).model_copy(update={"file": Path("dataset.toml")})
-
-
-def both(cells: dict[str, pl.Series], dataset: Dataset) -> tuple[list[Any], list[Any]]:
-    """A reason, or the typed values, of every row; by the converters and by the judge."""
-    rows = len(next(iter(cells.values())))
-    frame = pl.DataFrame(
-        {name: cells.get(name, pl.Series([text] * rows, dtype=pl.String)) for name, text in GOOD.items()} | cells
-    )
-    block = RawBlock(
-        frame=frame,
-        line=pl.Series([0] * rows, dtype=pl.Int64),
-        malformed=pl.Series([False] * rows, dtype=pl.Boolean),
-        read_raw=lambda _: [],
-    )
-    found = convert_block(block, dataset, UnitDoctor(dataset.columns.timestamp, "log.csv", "t"))
-    assert excluded_columns(dataset) == []
-    theirs = [
-        row if rank == ACCEPTED else REASONS[rank]
-        for row, rank in zip(found.frame.iter_rows(named=True), found.rank, strict=True)
-    ]
-    verdicts = [judge(row, dataset, file_day=None) for row in frame.iter_rows(named=True)]
-    return theirs, [verdict.reason or dict(verdict.values) for verdict in verdicts]
-
-
-def agree_on(column: str, cells: list[Any], dataset: Dataset, dtype: pl.DataType | None = None) -> list[Any]:
-    """Demands that both mean the same by the cells of one raw column; returns what."""
-    theirs, ours = both({column: pl.Series(cells, dtype=dtype or pl.String())}, dataset)
-    for cell, their, our in zip(cells, theirs, ours, strict=True):
-        assert their == our, f"{cell!r}: converters {their}, judge {our}"
-    return theirs
-
-
-def timed(format_: str, zone: str = "UTC") -> Dataset:
-    offset = any(letters in format_ for letters in ("%z", "%:z", "%#z", "%+"))
-    return declared({"timestamp": {"from": "t", "format": format_} | ({} if offset else {"timezone": zone})})
 
 
 def times(format_: str, cells: list[str], zone: str = "UTC") -> list[Any]:
     """Microseconds from noon of 2020-03-01, or what is wrong."""
     found = agree_on("t", cells, timed(format_, zone))
     return [one if isinstance(one, str) else one["timestamp"] - NOON_US for one in found]
-
-
-BAD, WILD, MISSING = "malformed_timestamp", "implausible_timestamp", "missing_timestamp"
 
 
 @pytest.mark.parametrize(
@@ -222,16 +167,6 @@ def written(format_: str, moment: datetime, *, pad: bool, upper: bool, digits: i
 
 
 @st.composite
-def damaged(draw: st.DrawFn, text: str) -> str:
-    """A text with none to two characters put in, taken out, or exchanged."""
-    for _ in range(draw(st.sampled_from((0, 0, 1, 1, 1, 2)))):
-        place = draw(st.integers(0, len(text)))
-        width = draw(st.sampled_from((0, 1)))
-        text = text[:place] + draw(st.one_of(st.just(""), ODD, ODD)) + text[place + width :]
-    return text
-
-
-@st.composite
 def time_cells(draw: st.DrawFn, format_: str) -> str:
     moment = draw(
         st.datetimes(datetime(1989, 12, 29), datetime(2028, 1, 1))  # noqa: DTZ001
@@ -284,9 +219,6 @@ def odd_numbers() -> st.SearchStrategy[str]:
     return st.one_of(plain, plain.flatmap(damaged), st.text(ODD, max_size=4))
 
 
-KINDS = ("int64", "float64", "string", "bool")
-
-
 @given(st.lists(odd_numbers(), min_size=1, max_size=30), st.sampled_from(KINDS), st.booleans())
 @settings(max_examples=200)
 @example(["9" * 5_000, "0" * 5_000 + "7", "-" + "9" * 4_301, "1." + "0" * 5_000], "int64", False)
@@ -312,18 +244,6 @@ def test_times_in_units(cells: list[str], unit: str) -> None:
     agree_on("t", cells, declared({"timestamp": {"from": "t", "unit": unit}}))
 
 
-FLOATS = st.floats() | st.sampled_from((2.0**53, 2.0**53 - 1, 1e16, -0.0, 17850.0, 16777216.0, math.nan, math.inf))
-TYPED = {
-    pl.Float64(): FLOATS,
-    pl.Int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3),
-    pl.UInt64(): st.integers(0, 2**64 - 1) | st.integers(0, 3),
-    pl.Int8(): st.integers(-3, 3),
-    pl.Boolean(): st.booleans(),
-    pl.Decimal(30, 9): st.decimals(-(10**15), 10**15, places=9),
-    pl.Null(): st.none(),
-}
-
-
 @pytest.mark.parametrize("dtype", TYPED, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 @given(data=st.data())
@@ -338,15 +258,6 @@ def test_typed_columns(dtype: pl.DataType, kind: str, data: st.DataObject) -> No
     )
     if kind in ("int64", "string"):
         agree_or_stop("i", cells, declared({"item_id": {"from": "i", "type": kind}}), dtype)
-
-
-def agree_or_stop(column: str, cells: list[Any], dataset: Dataset, dtype: pl.DataType) -> None:
-    """A type that cannot be converted stops before any row."""
-    try:
-        agree_on(column, [], dataset, dtype)
-    except PipelineError:
-        return
-    agree_on(column, cells, dataset, dtype)
 
 
 def test_typed_columns_that_do_agree() -> None:

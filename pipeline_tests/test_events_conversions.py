@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config import TimestampColumn
+from pipeline.config import RawColumn, TimestampColumn
 from pipeline.contracts import PipelineError
+from pipeline.events.cells import clean
 from pipeline.events.ids import CONVERSIONS, Typed
-from pipeline.events.timestamps import Times, UnitDoctor, convert_times
+from pipeline.events.timestamps import Times, convert_times
+from pipeline.events.unit_doctor import UnitDoctor
 from pipeline_tests.datasets import at, make_dataset, make_events_of, make_store, row, table
 
 MISSING, MALFORMED, BEYOND, IMPLAUSIBLE = "missing", "malformed", "out_of_range", "implausible"
@@ -139,6 +141,12 @@ def test_text_to_int64_equals_decimal(cells: list[str | None]) -> None:
         (pl.Int128(), -(2**63), -9223372036854775808),
         (pl.Int128(), -(2**63) - 1, BEYOND),
         (pl.Int128(), 2**63, BEYOND),
+        (pl.Decimal(20, 2), Decimal("17850.00"), 17850),
+        (pl.Decimal(20, 2), Decimal("-17850.00"), -17850),
+        (pl.Decimal(20, 2), Decimal("17850.50"), MALFORMED),
+        (pl.Decimal(38, 0), Decimal(2**63 - 1), 9223372036854775807),
+        (pl.Decimal(38, 0), Decimal(2**63), BEYOND),
+        (pl.Decimal(38, 38), Decimal("0.1"), MALFORMED),
         (pl.Float64(), 17850.0, 17850),
         (pl.Float64(), -0.0, 0),
         (pl.Float64(), 9007199254740991.0, 9007199254740991),
@@ -170,6 +178,9 @@ def test_float32_is_exact_only_up_to_24_bits() -> None:
         (pl.String(), None, MISSING),
         (pl.Int64(), -(2**63), "-9223372036854775808"),
         (pl.UInt64(), 2**64 - 1, "18446744073709551615"),
+        (pl.Decimal(38, 3), Decimal("9007199254740993.000"), "9007199254740993"),
+        (pl.Decimal(38, 3), Decimal("-1.500"), MALFORMED),
+        (pl.Decimal(38, 3), None, MISSING),
         (pl.Boolean(), True, "true"),
         (pl.Boolean(), None, MISSING),
         (pl.Categorical(), "x", "x"),
@@ -244,7 +255,7 @@ def test_text_to_bool(cell: str | None, expected: object) -> None:
 def test_numbers_with_a_unit() -> None:
     assert times(["1291191960"], unit="s") == [1291191960000000]
     assert times(["1291191960.0", "", "x", "1291191960.5", None], unit="s") == [
-        1291191960000000, MISSING, MALFORMED, MALFORMED, MISSING,
+        1291191960000000, MISSING, MALFORMED, 1291191960500000, MISSING,
     ]  # fmt: skip
     assert times(["1291191960123"], unit="ms") == [1291191960123000]
     assert times(["1291191960123456"], unit="us") == [1291191960123456]
@@ -401,7 +412,9 @@ def test_text_equals_datetime(zone: str, cells: list[str]) -> None:
     [
         ({}, pl.Int64(), 'log.csv: column \'t\' holds Int64: say unit = "s" (or ms, us, ns) for numbers or format = "..." for text in [columns] timestamp'),
         ({}, pl.String(), 'log.csv: column \'t\' holds String: say unit = "s" (or ms, us, ns) for numbers or format = "..." for text in [columns] timestamp'),
-        ({"format": FORMAT, "timezone": "UTC"}, pl.Int64(), "log.csv: column 't' holds Int64, not text: say unit = ... instead of format in [columns] timestamp"),
+        ({"format": FORMAT, "timezone": "UTC"}, pl.Float64(), "log.csv: column 't' holds Float64, not text: say unit = ... instead of format in [columns] timestamp"),
+        ({"unit": "s"}, pl.Boolean(), "log.csv: column 't' holds Boolean, not numbers, as unit = \"s\" in [columns] timestamp says"),
+        ({"unit": "s"}, pl.List(pl.Int64), "log.csv: column 't' holds List(Int64), not numbers, as unit = \"s\" in [columns] timestamp says"),
         ({"unit": "s"}, pl.Datetime("us"), "log.csv: column 't' already holds Datetime(time_unit='us', time_zone=None); leave unit out in [columns] timestamp"),
         ({"unit": "s"}, pl.Date(), "log.csv: column 't' already holds Date; leave unit out in [columns] timestamp"),
         ({}, pl.Date(), "log.csv: column 't' holds times without a zone; say timezone = \"UTC\", or the zone that they are in, in [columns] timestamp"),
@@ -517,6 +530,158 @@ def test_every_type_of_extra(tmp_path: Path) -> None:
     events, _ = day_of(tmp_path, [row(1, "a", T, n="7.0", x="0.1", s=" é", b="TRUE")], extra=extra)
     assert events.select(*kinds).rows() == [(7, 0.1, " é", True)]
     assert dict(events.select(*kinds).schema) == {"n": pl.Int64, "x": pl.Float64, "s": pl.String, "b": pl.Boolean}
+
+
+# --- cells, before anything is read from them --------------------------------------------------------------------
+
+
+def cleaned(cells: list[Any], dtype: pl.DataType, **declared: Any) -> list[Any]:
+    return clean(
+        pl.Series("cell", cells, dtype=dtype), RawColumn.model_validate({"from": "cell", **declared})
+    ).to_list()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "cells", "declared", "expected"),
+    [
+        (pl.String(), [" a ", "\u3000b\t", "  ", None], {"strip": True}, ["a", "b", "", None]),
+        (pl.String(), [" a ", "-1", " -1"], {"null_values": ["-1"]}, [" a ", None, " -1"]),
+        (pl.String(), [" a ", "-1", " -1 "], {"null_values": ["-1"], "strip": True}, ["a", None, None]),
+        (pl.String(), ["null", "NULL", "\\N", ""], {"null_values": ["NULL", "\\N"]}, ["null", None, None, ""]),
+        (pl.String(), ["1.0", "1"], {"null_values": ["1"]}, ["1.0", None]),  # texts are compared as texts
+        (pl.Int64(), [-1, 0, 1, None], {"null_values": ["-1", "0.0", "1.5", "x", "9" * 40]}, [None, None, 1, None]),
+        (pl.UInt64(), [2**64 - 1, 0], {"null_values": ["-1", str(2**64 - 1)]}, [None, 0]),
+        (pl.Int8(), [-1, 7], {"null_values": ["255", "7"]}, [-1, None]),
+        (pl.Float64(), [-1.0, 0.1, 0.5], {"null_values": ["-1", "0.1"]}, [None, None, 0.5]),
+        (pl.Float32(), [0.5, 0.1], {"null_values": ["0.1"]}, [0.5, None]),
+        (pl.Decimal(20, 2), [Decimal("0.10"), Decimal("-1.00"), Decimal(3)], {"null_values": ["0.1", "-1", "0.001"]}, [None, None, Decimal(3)]),
+        (pl.Categorical(), [" a", "b", None], {"strip": True, "null_values": ["b"]}, ["a", None, None]),
+        (pl.Boolean(), [True, None], {"strip": True, "null_values": ["true", "1"]}, [True, None]),
+        (pl.Int64(), [5], {"null_values": ["none"]}, [5]),
+    ],
+)  # fmt: skip
+def test_cells_are_stripped_first_and_then_compared_with_null_values(
+    dtype: pl.DataType, cells: list[Any], declared: dict[str, Any], expected: list[Any]
+) -> None:
+    assert cleaned(cells, dtype, **declared) == expected
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.text(" a\u00a0\u3000\t1", max_size=4)), min_size=1),
+    st.lists(st.text(" a1", max_size=2), max_size=3),
+    st.booleans(),
+)
+def test_cells_equal_plain_text(cells: list[str | None], null_values: list[str], strip: bool) -> None:
+    stripped = [cell.strip() if strip and cell is not None else cell for cell in cells]
+    expected = [None if cell in null_values else cell for cell in stripped]
+    assert cleaned(cells, pl.String(), strip=strip, null_values=null_values) == expected
+
+
+def test_null_values_and_strip_in_every_declared_column(tmp_path: Path) -> None:
+    more = {"strip": True, "null_values": ["-"]}
+    columns = {
+        "user_id": {"from": "user", "type": "string", **more},
+        "item_id": {"from": "item", "type": "string", "optional": True, **more},
+        "timestamp": {"from": "time", "unit": "s", **more},
+        "action": {"from": "event", **more},
+    }
+    rows = [
+        row(" u ", " - ", f" {T} ", " cart ", n=" 7 "), row(" - ", "a", T, n="7"), row("u", "a", "-", n="7"),
+        row("u", "a", T, "-", n="7"), row("u", "a", T, n="-"), row("u", "a", T + 1, n="7"),
+    ]  # fmt: skip
+    extra = {"n": {"from": "n", "type": "int64", **more}}
+    events, rejected = day_of(tmp_path, rows, columns=columns, extra=extra)
+    assert events.select("user_id", "item_id", "action", "n").rows() == [("u", None, "cart", 7), ("u", "a", "view", 7)]
+    assert rejected.select("row_id", "reason", "column").rows() == [
+        (1, "missing_user_id", "user"), (2, "missing_timestamp", "time"), (3, "missing_action", "event"), (4, "malformed_extra", "n"),
+    ]  # fmt: skip
+
+
+def test_cells_of_an_expression_are_cleaned_as_well(tmp_path: Path) -> None:
+    columns = {
+        "user_id": {"from": None, "sql": "\"user\" || ' '", "type": "string", "strip": True, "null_values": ["5"]}
+    }
+    events, rejected = day_of(tmp_path, [row(4, "a", T), row(5, "a", T)], columns=columns)
+    assert (events["user_id"].to_list(), rejected["reason"].to_list()) == (["4"], ["missing_user_id"])
+
+
+def test_no_number_is_made_of_a_session_in_hexadecimal(tmp_path: Path) -> None:
+    events, rejected = day_of(tmp_path, [row("7e091613", "1e5", T), row("0071", "0071", T)])
+    assert events.select("user_id", "item_id").rows() == [(71, "0071")]
+    assert rejected["reason"].to_list() == ["malformed_user_id"]
+
+
+def test_actions_are_renamed_after_their_cells_are_cleaned(tmp_path: Path) -> None:
+    rename = {"1": "view", "view": "cart", "2": "cart"}
+    action = {"from": "event", "rename": rename, "strip": True, "null_values": ["0"]}
+    cells = ["1", " 2 ", "view", "cart", "3", "0", "Cart"]
+    rows = [row(user, "a", T, cell) for user, cell in enumerate(cells)]
+    events, rejected = day_of(tmp_path, rows, columns={"action": action})
+    assert events.select("user_id", "action").rows() == [(0, "view"), (1, "cart"), (2, "cart"), (3, "cart")]
+    assert rejected.select("row_id", "reason").rows() == [
+        (4, "unknown_action"), (5, "missing_action"), (6, "unknown_action"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64(), pl.Categorical(), pl.Decimal(5, 1)], ids=str)
+def test_actions_of_any_type_are_renamed(tmp_path: Path, dtype: pl.DataType) -> None:
+    cells = pl.Series("event", ["1", "2", None, "3"]).cast(dtype)
+    frame = pl.DataFrame({"user": [1, 2, 3, 4], "item": ["a"] * 4, "time": [T] * 4, "event": cells})
+    events, rejected = day_of(
+        tmp_path,
+        frame,
+        extension="parquet",
+        columns={"action": {"from": "event", "rename": {"1": "view", "2": "cart"}}},
+    )
+    assert events["action"].to_list() == ["view", "cart"]
+    assert rejected["reason"].to_list() == ["missing_action", "unknown_action"]
+
+
+def test_dictionary_encoded_ids_are_their_text_or_their_integers(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "user": pl.Series(["7", "8.0", "x"], dtype=pl.Categorical),
+            "item": pl.Series(["b", "a", "b"], dtype=pl.Enum(["b", "a"])),
+            "time": pl.Series([f"{T}"] * 3, dtype=pl.Categorical),
+            "event": pl.Series(["view"] * 3, dtype=pl.Categorical),
+        }
+    )
+    events, rejected = day_of(tmp_path, frame, extension="parquet")
+    assert events.select("user_id", "item_id").rows() == [(7, "b"), (8, "a")]
+    assert rejected["reason"].to_list() == ["malformed_user_id"]
+
+
+# --- duplicates: two rows that differ in a raw cell are two rows, even where their values are the same ------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "overrides"),
+    [
+        ({"event": ["1", "view"]}, {"columns": {"action": {"from": "event", "rename": {"1": "view"}}}}),
+        ({"event": ["view", " view"]}, {"columns": {"action": {"from": "event", "strip": True}}}),
+        ({"item": ["a", " a"]}, {"columns": {"item_id": {"from": "item", "type": "string", "strip": True}}}),
+        ({"item": [None, "-"]}, {"columns": {"item_id": {"from": "item", "type": "string", "optional": True, "null_values": ["-"]}}}),
+        ({"n": [None, -1]}, {"extra": {"n": {"from": "n", "type": "int64", "optional": True, "null_values": ["-1"]}}}),
+        ({"time": [f"{T}", f"{T}.0"]}, {}),
+        ({"time": [f"{T}", f"+{T}"]}, {}),
+        ({"time": [f"{T}.1234561", f"{T}.1234562"]}, {}),
+        ({"time": [Decimal(f"{T}.1234561"), Decimal(f"{T}.1234562")]}, {}),
+        ({"time": [float(T), T + 0.0000002]}, {}),
+        ({"time": ["2020-1-1", "2020-01-01"], "clock": ["12:00"] * 2}, {"columns": {"timestamp": {"from": "time", "time_from": "clock", "unit": None, "format": "%Y-%m-%d %H:%M", "timezone": "UTC"}}}),
+        ({"time": ["2020-01-01"] * 2, "clock": ["9:00", "09:00"]}, {"columns": {"timestamp": {"from": "time", "time_from": "clock", "unit": None, "format": "%Y-%m-%d %H:%M", "timezone": "UTC"}}}),
+        ({"more": [[1, 2], [2, 1]]}, {}),
+        ({"more": [[{"a": 1}], [{"a": 2}]]}, {}),
+        ({"more": [{"a": [1]}, {"a": [1, 1]}]}, {}),
+    ],
+)  # fmt: skip
+def test_equal_values_of_different_cells_are_no_duplicates(
+    tmp_path: Path, cells: dict[str, list[Any]], overrides: dict[str, Any]
+) -> None:
+    columns = {"user": [1, 1], "item": ["a", "a"], "time": [T, T], "event": ["view", "view"]} | cells
+    twice = pl.concat([pl.DataFrame(columns), pl.DataFrame(columns)[1:]])
+    dataset = make_dataset(tmp_path, days={"2020-01-01": twice}, extension="parquet", **overrides)
+    manifest, _ = make_events_of(dataset, make_store(dataset), "2020-01-01")
+    assert (manifest.counts["accepted"], manifest.counts["duplicates"]) == (3, 1)
 
 
 # --- sql ---------------------------------------------------------------------------------------------------------

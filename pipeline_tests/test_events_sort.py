@@ -4,6 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from pipeline.events.arrange import Arranger, sort_rows
 
 Rows = list[tuple[Any, int]]
+DAY = 18_262
 
 
 def frame_of(rows: Rows, *, first: int = 0, dtype: type[pl.DataType] = pl.Int64) -> pl.DataFrame:
@@ -40,8 +42,9 @@ def dtype_of(rows: Rows) -> type[pl.DataType]:
 def arranged(rows: Rows, *, budget: int, block: int, folder: Path) -> tuple[list[pl.DataFrame], Arranger]:
     arranger = Arranger(budget_bytes=budget, directory=folder / "parts")
     for start in range(0, len(rows), block):
-        arranger.add(frame_of(rows[start : start + block], first=start, dtype=dtype_of(rows)))
-    return list(arranger.ranges()), arranger
+        frame = frame_of(rows[start : start + block], first=start, dtype=dtype_of(rows))
+        arranger.add(frame, np.full(frame.height, DAY, dtype=np.int32))
+    return list(arranger.ranges(DAY)), arranger
 
 
 def rows_of(frames: list[pl.DataFrame]) -> list[tuple[Any, ...]]:
@@ -136,8 +139,8 @@ def test_spilled_or_not_the_order_is_that_of_sorted(rows: Rows, budget: int, blo
             assert (arranger.spilled_bytes > 0) == (budget == 1 and bool(rows))
         users = [set(frame["user_id"].to_list()) for frame in frames]
         assert sum(map(len, users)) == len(set().union(*users)), "a user was cut in two"
-        arranger.close()
-        assert list(Path(folder).iterdir()) == []
+        arranger.forget(DAY)
+        assert [path for path in Path(folder).rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize("text", [False, True])
@@ -164,7 +167,6 @@ def test_a_user_larger_than_the_budget_is_one_range_and_the_others_stay_apart(tm
 
 def test_empty_blocks_are_nothing(tmp_path: Path) -> None:
     arranger = Arranger(budget_bytes=1, directory=tmp_path / "parts")
-    arranger.add(frame_of([]))
-    assert list(arranger.ranges()) == []
+    arranger.add(frame_of([]), np.zeros(0, dtype=np.int32))
+    assert list(arranger.ranges(DAY)) == []
     assert not (tmp_path / "parts").exists()
-    arranger.close()

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.checks import Proof, ProofFailed, prove_again, publish, raw_oracle
+from pipeline.checks import Proof, ProofFailed, prove_again, publish, raw_sample
 from pipeline.checks.raw import day_number, owners
 from pipeline.config import Dataset
 from pipeline.events import convert, make_events, reading
@@ -30,7 +30,7 @@ LAYOUTS = {"shared": SHARED, "neighbours": NEIGHBOURS}
 @pytest.fixture(params=["small", "large"])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "large":
-        monkeypatch.setattr(raw_oracle, "EVERY_TIME", 0)
+        monkeypatch.setattr(raw_sample, "EVERY_TIME", 0)
     return request.param
 
 
@@ -201,8 +201,8 @@ def test_a_row_that_is_given_to_another_day_is_found(
 
 
 def test_a_file_of_which_nothing_can_be_compared_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raw_oracle, "EVERY_TIME", 0)
-    monkeypatch.setattr(raw_oracle, "compare_by_value", lambda *_: ([], []))
+    monkeypatch.setattr(raw_sample, "EVERY_TIME", 0)
+    monkeypatch.setattr(raw_sample, "compare_by_value", lambda *_: ([], []))
     found = failed(dataset_of(tmp_path, "shared", "csv"))
     assert found == ["raw files with rows of the day of which none was compared"]
 
@@ -244,3 +244,145 @@ def test_the_owner_of_a_record(tmp_path: Path) -> None:
     assert owners([None, None], shared, file_day=None) == [first, first]
     dated = make_dataset(tmp_path, source={"neighbours": [1, 0]})
     assert owners(times, dated, file_day=SECOND) == [first + 1, first + 2, first + 1, first + 1, first + 1]
+
+
+# --- several records on one line ---------------------------------------------------------------------------------
+
+OF_ELEMENTS = {
+    "user_id": {"from": "user", "type": "int64"},
+    "item_id": {"from": "events.item", "type": "string"},
+    "timestamp": {"from": "events.time", "unit": "s"},
+    "action": {"from": "events.event"},
+}
+EXPLODE: dict[str, dict[str, Any]] = {
+    "ndjson": {"column": "events"},
+    "parquet": {"column": "events"},
+    "csv": {
+        "column": "events",
+        "separator": ";",
+        "pattern": "(?P<item>[^@]*)@(?P<time>[^@]*)@(?P<event>[^@]*)@(?P<price>[^@]*)",
+    },
+}
+
+
+def sessions_of(day: date, extension: str) -> list[dict[str, Any]]:
+    """The rows of a day, five to a line; and two lines without elements, of which CSV takes one for empty."""
+    rows = rows_of(day)
+    lines: list[dict[str, Any]] = []
+    for first in range(0, len(rows), 5):
+        events = [{name: cell for name, cell in one.items() if name != "user"} for one in rows[first : first + 5]]
+        text = ";".join("@".join(str(cell or "") for cell in one.values()) for one in events)
+        user = None if first == 20 else str(first)
+        lines.append({"user": user, "events": text if extension == "csv" else [*events, events[0]]})
+    broken = {"csv": "no@pattern", "ndjson": "no list", "parquet": None}[extension]
+    return [*lines, {"user": "7", "events": broken}, {"user": "7", "events": "" if extension == "csv" else []}]
+
+
+def sessions(folder: Path, extension: str, **overrides: Any) -> Dataset:
+    frames = {day.isoformat(): sessions_of(day, extension) for day in (FIRST, SECOND, THIRD)}
+    source = {"path": f"raw/*.{extension}", "explode": EXPLODE[extension]}
+    extra = {"price": {"from": "events.price", "type": "float64"}}
+    return make_dataset(
+        folder, days=frames, extension=extension, source=source, columns=OF_ELEMENTS, extra=extra, **overrides
+    )
+
+
+@pytest.mark.parametrize("extension", FORMATS)
+@pytest.mark.parametrize("duplicates", ["keep", "drop"])
+def test_right_days_of_exploded_lists_are_proven(tmp_path: Path, size: str, extension: str, duplicates: str) -> None:
+    dataset = sessions(tmp_path, extension, quality={"max_rejected_share": 1.0, "duplicates": duplicates})
+    for day in (FIRST, SECOND, THIRD):
+        manifest, proof = prove(dataset, day)
+        least = 20 if size == "small" or extension != "parquet" else 8
+        assert least <= proof.figures["raw_records_proven"] <= manifest.counts["in"]
+    rejected = {"malformed_line", "missing_user_id", "unknown_action", "implausible_timestamp", "missing_timestamp"}
+    assert manifest.counts["rejected"].keys() >= rejected
+    assert manifest.counts["records_without_elements"] == 3
+
+
+@pytest.mark.parametrize("extension", FORMATS)
+@pytest.mark.parametrize("change", [refuse_every_third, double_the_prices, misread_users])
+def test_wrong_values_and_refusals_of_exploded_lists_are_found(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    size: str,
+    extension: str,
+    change: Callable[[convert.ConvertedBlock], convert.ConvertedBlock],
+) -> None:
+    right = reading.convert_block
+    monkeypatch.setattr(reading, "convert_block", lambda *given: change(right(*given)))
+    assert SAMPLED in failed(sessions(tmp_path, extension))
+
+
+def test_one_refused_record_of_a_line_does_not_prove_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    """On one line stand a good record and one without a time; taking the good one for the other kind is found."""
+    noon = [{"item": "a", "time": NOON, "event": "view"}, {"item": "b", "time": None, "event": "view"}]
+    lines = [{"user": user, "events": noon} for user in range(30)]
+    dataset = make_dataset(
+        tmp_path, days={"all": lines}, extension="ndjson",
+        source={"path": "raw/*.ndjson", "explode": {"column": "events"}}, columns=OF_ELEMENTS,
+    )  # fmt: skip
+    manifest, _ = prove(dataset)
+    assert (manifest.rows, manifest.counts["rejected"]) == (30, {"missing_timestamp": 30})
+    right = reading.convert_block
+
+    def both(*given: Any) -> convert.ConvertedBlock:
+        result = right(*given)
+        result.rank[::2] = convert.RANK["missing_timestamp"]
+        result.culprit[::2] = 2
+        return result
+
+    monkeypatch.setattr(reading, "convert_block", both)
+    assert SAMPLED in failed(dataset)
+
+
+@pytest.mark.parametrize("extension", ["csv", "parquet"])
+def test_of_equal_records_each_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extension: str) -> None:
+    """Ten equal records of a large log, of which nine are taken for ten of another user."""
+    monkeypatch.setattr(raw_sample, "EVERY_TIME", 0)
+    rows = [row("1", "a", str(NOON), "view") for _ in range(10)]
+    source = {"path": f"raw/*.{extension}"}
+    dataset = make_dataset(tmp_path, days={"all": rows}, extension=extension, source=source)
+    prove(dataset)
+    right = reading.convert_block
+
+    def another(*given: Any) -> convert.ConvertedBlock:
+        result = right(*given)
+        users = pl.Series("user_id", [1] * 9 + [2], dtype=pl.Int64)
+        return replace(result, frame=result.frame.with_columns(users))
+
+    monkeypatch.setattr(reading, "convert_block", another)
+    assert SAMPLED in failed(dataset)
+
+
+def test_equal_records_of_a_line_are_refused_for_the_same_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    without = {"item": "b", "time": None, "event": "view"}
+    lines = [{"user": 1, "events": [{"item": "a", "time": NOON, "event": "view"}, without, without]}] * 9
+    source = {"path": "raw/*.ndjson", "explode": {"column": "events"}}
+    dataset = make_dataset(tmp_path, days={"all": lines}, extension="ndjson", source=source, columns=OF_ELEMENTS)
+    prove(dataset)
+    right = reading.convert_block
+
+    def one_otherwise(*given: Any) -> convert.ConvertedBlock:
+        result = right(*given)
+        result.rank[1::3] = convert.RANK["unknown_action"]
+        return result
+
+    monkeypatch.setattr(reading, "convert_block", one_otherwise)
+    assert SAMPLED in failed(dataset)
+
+
+def test_equal_records_of_a_line_may_belong_to_two_days(tmp_path: Path, size: str) -> None:
+    """Both have no time, and each goes with the one before it."""
+    without = {"item": "b", "time": None, "event": "view"}
+    timed = [{"item": "a", "time": NOON + late, "event": "view"} for late in (0, 86_400)]
+    lines = [{"user": 1, "events": [timed[0], without, timed[1], without]}] * 9
+    source = {"path": "raw/*.ndjson", "explode": {"column": "events"}}
+    dataset = make_dataset(tmp_path, days={"all": lines}, extension="ndjson", source=source, columns=OF_ELEMENTS)
+    for day in (SECOND, THIRD):
+        manifest, _ = prove(dataset, day)
+        assert (manifest.rows, manifest.counts["rejected"]) == (9, {"missing_timestamp": 9})

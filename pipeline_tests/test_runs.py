@@ -194,6 +194,34 @@ def test_a_bad_day_in_the_middle_stops_no_other_day_of_the_fan_out(runner: Runne
     assert runner.published("features") == list(DAYS)
 
 
+def test_a_range_over_one_file_of_all_days_records_every_good_day(tmp_path: Path) -> None:
+    rows = [one for day in DAYS for one in raw_day(day)]
+    bad = [row(None, "i1", at("2020-01-03", f"12:00:0{second}")) for second in range(9)]
+    dataset = make_dataset(
+        tmp_path, days={"all": [*rows, *bad]}, source={"path": "raw/*.csv"}, quality={"max_rejected_share": 0.5}
+    )
+    with dg.DagsterInstance.ephemeral() as instance:
+        runner = Runner(dataset, instance)
+        result = runner.run(DAYS[0], DAYS[-1])
+        good = [day for day in DAYS if day != "2020-01-03"]
+        for asset in ("events", "rejected_events"):
+            assert runner.recorded(asset) == runner.published(asset) == good
+        assert sentence(result).startswith(
+            "events failed for 2020-01-03 (1 of 5 days): events of 2020-01-03: 10 of 16 rows (62.5%) are refused"
+        )
+        assert commands(sentence(result))[-1] == ("*", "2020-01-03...2020-01-05")
+        per_day = table(evaluations(result)["events", "proof"], "per_day_and_proof")
+        assert {(line["day"], line["status"]) for line in per_day if line["passed"]} == {(day, "made") for day in good}
+        counted = runner.metadata("events", "2020-01-04")
+        assert (counted["rows_in"], counted["rows_out"], counted["rows_refused"]) == (7, 6, 1)
+
+        write_csv(tmp_path / "raw" / "all.csv", rows)
+        assert runner.run(DAYS[0], DAYS[-1]).success
+        assert runner.recorded("features") == list(DAYS)
+        assert runner.run(DAYS[0], DAYS[-1]).success
+        assert {runner.metadata("events", day)["status"] for day in DAYS} == {"reused"}
+
+
 def commands(said: str) -> list[tuple[str, str]]:
     """(selection, days) of each command in a sentence."""
     pattern = r"dagster asset materialize -m pipeline\.definitions --select '([^']+)' --partition(?:-range)? (\S+?)(?=[;,]? |;|$)"

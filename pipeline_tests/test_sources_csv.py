@@ -95,12 +95,6 @@ def test_separators(tmp_path: Path, separator: str) -> None:
     assert found.rows == [("1", "2"), (f"3{separator}x", "4,5")]
 
 
-@pytest.mark.parametrize("separator", ["\n", "\r", '"'])
-def test_an_impossible_separator_is_refused(tmp_path: Path, separator: str) -> None:
-    with pytest.raises(PipelineError, match=r"log\.csv: .*two different characters"):
-        read(tmp_path, "log.csv", b"a,b\n", csv={"separator": separator})
-
-
 @pytest.mark.parametrize("block_bytes", SIZES)
 def test_byte_order_mark_only_at_the_beginning(tmp_path: Path, block_bytes: int) -> None:
     mark = b"\xef\xbb\xbf"

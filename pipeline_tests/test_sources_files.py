@@ -1,13 +1,17 @@
 import bz2
 import gzip
+import lzma
 import os
 from datetime import date
 from pathlib import Path
+from typing import get_args
 
 import polars as pl
 import pyarrow as pa
 import pytest
 
+from pipeline import sources
+from pipeline.config.source import Format
 from pipeline.contracts import PipelineError
 from pipeline.sources import RawFile, file_format, files_of_day, find_files, is_ready, read_blocks
 from pipeline_tests.raw_files import dataset, read, read_file
@@ -60,6 +64,12 @@ def test_only_stars_and_question_marks_are_globs(tmp_path: Path) -> None:
     assert names(find_files(dataset(tmp_path / "[x]*", "a*.csv"), None)) == ["a1.csv", "a[1].csv"]
 
 
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    touch(tmp_path, "raw/a")
+    for path in ("raw/a/**", "raw/a/*", "raw/a/b", "raw/a/b/**"):
+        assert find_files(dataset(tmp_path, path), None) == []
+
+
 def test_a_file_outside_the_folder_is_named_in_full(tmp_path: Path) -> None:
     touch(tmp_path, "raw/a.csv")
     (tmp_path / "sets").mkdir()
@@ -93,7 +103,8 @@ def test_ready(tmp_path: Path) -> None:
     ("name", "expected"),
     [
         ("a.csv", "csv"), ("a.TSV.gz", "csv"), ("a.txt.bz2", "csv"), ("a.parquet", "parquet"), ("a.pq", "parquet"),
-        ("a.ndjson", "ndjson"), ("a.jsonl.zst", "ndjson"), ("a.json", "ndjson"),
+        ("a.ndjson", "ndjson"), ("a.jsonl.zst", "ndjson"), ("a.json", "ndjson"), ("a.txt.xz", "csv"),
+        ("a.arrow", "arrow"), ("a.IPC", "arrow"), ("a.feather", "arrow"),
     ],
 )  # fmt: skip
 def test_format_by_extension(tmp_path: Path, name: str, expected: str) -> None:
@@ -109,7 +120,7 @@ def test_unknown_extensions_need_a_format(tmp_path: Path) -> None:
         read_blocks(find_files(declared, None)[0], declared, block_bytes=1)
     assert read_file(find_files(declared, None)[0], dataset(tmp_path, "a.log", format="csv"), 9).rows == [("1", "2")]
     packed = dataset(tmp_path, "c.parquet.gz")
-    with pytest.raises(PipelineError, match=r"^c\.parquet\.gz: Parquet inside \.gz"):
+    with pytest.raises(PipelineError, match=r"^c\.parquet\.gz: Parquet inside gzip"):
         read_blocks(find_files(packed, None)[0], packed, block_bytes=1)
 
 
@@ -117,6 +128,7 @@ PACK = {
     ".gz": gzip.compress,
     ".bz2": bz2.compress,
     ".zst": lambda content: pa.compress(content, codec="zstd", asbytes=True),
+    ".xz": lzma.compress,
 }
 CONTENT = b"a,b\n" + b"".join(b"%d,%d\n" % (row, row * 7919 % 1000) for row in range(300))
 
@@ -134,6 +146,44 @@ def test_compressed_files(tmp_path: Path, extension: str, block_bytes: int) -> N
     assert jsonl.rows == [("1",), ("2",)]
 
 
+NAMES = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": "xz"}
+
+
+@pytest.mark.parametrize("extension", PACK)
+def test_a_declared_compression_replaces_the_extension(tmp_path: Path, extension: str) -> None:
+    packed = PACK[extension](CONTENT)
+    rows = read(tmp_path, "log.csv", CONTENT).rows
+    assert read(tmp_path, "log.csv", packed, compression=NAMES[extension]).rows == rows
+    other = ".gz" if extension != ".gz" else ".xz"
+    assert read(tmp_path, "log.csv" + other, packed, compression=NAMES[extension]).rows == rows
+    assert read(tmp_path, "log.csv" + extension, CONTENT, compression="none").rows == rows
+    assert (
+        read(tmp_path, "log.csv" + extension, b"", compression="none", csv={"has_header": False, "columns": ["a"]}).rows
+        == []
+    )
+    with pytest.raises(PipelineError, match=r"^log\.csv: the compressed file is cut or corrupt"):
+        read(tmp_path, "log.csv", CONTENT, compression=NAMES[extension])
+
+
+@pytest.mark.parametrize("name", ["log.parquet.xz", "log.feather.gz"])
+def test_formats_that_are_compressed_inside(tmp_path: Path, name: str) -> None:
+    touch(tmp_path, name)
+    (file,) = find_files(dataset(tmp_path, name), None)
+    kind, sentence = {
+        "log.parquet.xz": ("parquet", r"Parquet inside xz is not read"),
+        "log.feather.gz": ("arrow", r"Arrow inside gzip is not read"),
+    }[name]
+    with pytest.raises(PipelineError, match=rf"^{name}: {sentence}.*unpack the file"):
+        file_format(file, dataset(tmp_path, name))
+    assert file_format(file, dataset(tmp_path, name, compression="none")) == kind
+
+
+def test_every_format_has_a_reader_a_version_and_a_block_size(tmp_path: Path) -> None:
+    formats = set(get_args(Format))
+    assert set(sources.READERS) == set(sources.VERSION) == set(sources.USUAL_BLOCK_BYTES) == formats
+    assert set(sources.FORMATS.values()) <= formats
+
+
 @pytest.mark.parametrize("extension", PACK)
 def test_cut_and_corrupt_compressed_files_are_refused(tmp_path: Path, extension: str) -> None:
     whole = PACK[extension](CONTENT)
@@ -143,6 +193,15 @@ def test_cut_and_corrupt_compressed_files_are_refused(tmp_path: Path, extension:
     for content in broken:
         with pytest.raises(PipelineError, match=rf"^log\.csv\{extension}: the compressed file is (cut|empty)"):
             read(tmp_path, name, content)
+
+
+def test_a_flipped_bit_in_an_xz_file_is_found(tmp_path: Path) -> None:
+    whole = lzma.compress(CONTENT)
+    for place in range(len(whole) // 2, len(whole), 7):
+        broken = bytearray(whole)
+        broken[place] ^= 1
+        with pytest.raises(PipelineError, match=r"^log\.csv\.xz: the compressed file is cut or corrupt"):
+            read(tmp_path, "log.csv.xz", bytes(broken))
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.ndjson", "log.parquet"])

@@ -9,18 +9,22 @@ from pipeline.checks.distributions import HOURS, count_hours
 from pipeline.checks.findings import Findings
 from pipeline.checks.invariants import count_actions
 from pipeline.checks.raw_oracle import prove_raw
+from pipeline.checks.raw_sample import RawSample
 from pipeline.checks.reading import Subject, prove_files, prove_manifest, prove_schema, range_problems
 from pipeline.events import REASONS, event_columns, rejected_columns
 from pipeline.store import RAW_PREFIX, ContentHash
 
 
-def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[str, object]:
+def prove_events(
+    subject: Subject, aside: Subject, findings: Findings, *, sample: RawSample | None = None
+) -> dict[str, object]:
     """Proves both tables of a day together.
 
     Args:
         subject: `events`.
         aside: `rejected_events` of the same day.
         findings: Where to note.
+        sample: What was read in the raw files for the day; they are read now when there is none.
 
     Returns:
         Figures about what was covered.
@@ -73,8 +77,8 @@ def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[s
     findings.expect(
         "row_ids are 0, 1, ... without gap or repetition", expected=True, found=complete and every.len() == rows_in
     )
-    by_reason = dict(rejected["reason"].value_counts().iter_rows())
-    findings.expect("rows a reason as recorded", expected=by_reason, found=dict(counts["rejected"]))
+    by_reason = dict(sorted(rejected["reason"].value_counts().iter_rows()))
+    findings.expect("rows a reason as recorded", expected=by_reason, found=dict(sorted(counts["rejected"].items())))
     rejected_content = ContentHash()
     rejected_content.update(rejected)
     findings.expect(
@@ -91,7 +95,7 @@ def prove_events(subject: Subject, aside: Subject, findings: Findings) -> dict[s
     for name in ("ties", "duplicates"):
         findings.note(name, subject.manifest.counts.get(name, 0))
     with findings.timed("raw records counted and read again"):
-        figures = prove_raw(subject, aside, findings)
+        figures = prove_raw(subject, aside, findings, sample=sample)
     return {
         "rows_covered": subject.manifest.rows,
         "rejected_covered": rejected.height,

@@ -2,9 +2,9 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import polars as pl
@@ -97,15 +97,14 @@ def compare_by_value(
     for one in sampled:
         reasons = refused.reasons(one)
         by_line = bool(reasons) and one.record.line is not None
-        if one.of_day is False and not by_line:
-            continue
-        if one.of_day is None and not by_line:
+        if not one.of_day and not by_line:
             continue
         compared.append(one)
+        values = tuple(one.verdict.values.values())
         if one.of_day is False:
             differences.append({**one.where, "column": "row", "expected": "in another day", "found": reasons[0]})
-        elif one.verdict.reason is None and not by_line and tuple(one.verdict.values.values()) in written:
-            continue
+        elif one.verdict.reason is None and not by_line and written[values] > 0:
+            written[values] -= 1  # of several equal records each has to be there
         elif reasons:
             differences += _compare_refused(reasons, one, subject.dataset)
         elif one.verdict.reason is None:
@@ -118,32 +117,41 @@ def compare_by_value(
 
 
 class _Refused:
-    """The refused rows of a day by where they stand; Parquet knows no lines, so there by their raw cells."""
+    """The refused rows of a day by where they stand; where no line tells a record from others, also by its raw cells."""
 
     def __init__(self, rejected: pl.DataFrame, dataset: Dataset) -> None:
-        declared = (dataset.columns.user_id, dataset.columns.item_id, dataset.columns.timestamp, dataset.columns.action)
-        self._columns = {column.from_ for column in (*declared, *dataset.extra.values()) if column.from_}
-        self._by_line: dict[tuple[str, int], str] = {}
-        self._by_cells: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
-        for row in rejected.select("file", "line", "reason", "raw").iter_rows(named=True):
-            if row["line"] is not None:
-                self._by_line[row["file"], row["line"]] = row["reason"]
-            else:
-                self._by_cells.setdefault(row["file"], []).append((_cells(row["raw"]), row["reason"]))
+        self._of_elements = None if dataset.source.explode is None else _columns_of_elements(dataset)
+        self._rows: dict[tuple[str, int | None], list[tuple[str, str]]] = {}
+        for file, line, reason, raw in rejected.select("file", "line", "reason", "raw").iter_rows():
+            self._rows.setdefault((file, line), []).append((reason, raw))
 
     def reasons(self, one: Sampled) -> list[str]:
         """The reasons under which a record may have been refused."""
-        if one.record.line is not None:
-            reason = self._by_line.get((one.file, one.record.line))
-            return [] if reason is None else [reason]
-        cells = [(name, value) for name, value in (one.record.cells or {}).items() if _is_alike_in_json(value)]
-        plain = json.loads(json.dumps(dict(cells), default=str))
-        found = (
-            reason
-            for raw, reason in self._by_cells.get(one.file, ())
-            if all(raw.get(name) == value for name, value in plain.items())
-        )
+        cells, line = one.record.cells, one.record.line
+        rows = self._rows.get((one.file, line), [])
+        if line is not None and self._of_elements is None:  # one record a line
+            return [reason for reason, _ in rows]
+        if cells is None:  # no cells: what is left of it is its reason
+            return [reason for reason, _ in rows if reason == "malformed_line"]
+        whole = ((reason, _cells(raw)) for reason, raw in rows if reason != "malformed_line")
+        if line is None or self._of_elements is None:
+            plain = {name: value for name, value in cells.items() if _is_alike_in_json(value)}
+            found = (
+                reason for reason, raw in whole if all(_cell(raw, n, value) == value for n, value in plain.items())
+            )
+        else:  # the records of a line differ in their elements alone
+            names = self._of_elements
+            found = (reason for reason, raw in whole if all(raw.get(n) == cells.get(n) for n in names))
         return list(dict.fromkeys(found))
+
+
+def _columns_of_elements(dataset: Dataset) -> list[str]:
+    """The declared raw columns that come from the elements of the exploded one."""
+    assert dataset.source.explode is not None
+    columns, exploded = dataset.columns, dataset.source.explode.column
+    declared = (columns.user_id, columns.item_id, columns.timestamp, columns.action, *dataset.extra.values())
+    names = {columns.timestamp.time_from, *(column.from_ for column in declared)}
+    return sorted(name for name in names if name is not None and f"{name}.".startswith(f"{exploded}."))
 
 
 def _cells(raw: str) -> Mapping[str, Any]:
@@ -154,22 +162,35 @@ def _cells(raw: str) -> Mapping[str, Any]:
     return cells if isinstance(cells, dict) else {}
 
 
+def _cell(cells: Mapping[str, Any], name: str, default: Any) -> Any:
+    """A cell of a JSON object, by its name or by a path; the default where there is none, which tells nothing."""
+    if name in cells:
+        return cells[name]
+    head, dot, rest = name.partition(".")
+    inner = cells.get(head)
+    return _cell(inner, rest, default) if dot and isinstance(inner, dict) else default
+
+
 def _is_alike_in_json(value: object) -> bool:
-    return not isinstance(value, date) and not (isinstance(value, float) and math.isnan(value))
+    """Whether a value of Parquet is written in JSON in one way only."""
+    return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _written_values(subject: Subject, sampled: Iterable[Sampled]) -> set[tuple[Any, ...]]:
-    """The judged values of those rows of `events` that any of the records can be."""
+def _written_values(subject: Subject, sampled: Iterable[Sampled]) -> Counter[tuple[Any, ...]]:
+    """How often the judged values of those rows of `events` occur that any of the records can be."""
     values = [one.verdict.values for one in sampled if one.verdict.reason is None]
     if not values or not values[0]:
-        return set()
+        return Counter()
     names = list(values[0])
     rows = subject.rows().with_columns(pl.col("timestamp").to_physical()).select(names)
     key = next((name for name in ("user_id", "timestamp") if name in names), None)
     if key is not None:
         wanted = pl.Series([one[key] for one in values], dtype=rows.collect_schema()[key])
         rows = rows.filter(pl.col(key).is_in(wanted.implode()))
-    return set(rows.unique().collect().iter_rows())
+    written: Counter[tuple[Any, ...]] = Counter()
+    for *found, count in rows.group_by(names).agg(pl.len().alias("_count")).collect().iter_rows():
+        written[tuple(found)] += count
+    return written
 
 
 def _compare_accepted(row: Mapping[str, Any], one: Sampled) -> list[Difference]:
@@ -183,9 +204,12 @@ def _compare_accepted(row: Mapping[str, Any], one: Sampled) -> list[Difference]:
 
 
 def _compare_refused(reasons: Sequence[str], one: Sampled, dataset: Dataset) -> list[Difference]:
-    if any(_agrees(reason, one.verdict.reason, dataset) for reason in reasons):
+    """Records that are equal are refused for the same reason; without a line it is not certain that they are equal."""
+    agree = [_agrees(reason, one.verdict.reason, dataset) for reason in reasons]
+    if any(agree) if one.record.line is None else all(agree):
         return []
-    return [{**one.where, "column": "reason", "expected": one.verdict.reason or "accepted", "found": reasons[0]}]
+    wrong = reasons[agree.index(False)]
+    return [{**one.where, "column": "reason", "expected": one.verdict.reason or "accepted", "found": wrong}]
 
 
 def _agrees(reason: str, judged: str | None, dataset: Dataset) -> bool:

@@ -3,7 +3,7 @@
 from pipeline.config.columns import ActionColumn, Columns, ExtraColumn, IdColumn, ItemColumn, RawColumn, TimestampColumn
 from pipeline.config.dataset import Dataset, load_dataset
 from pipeline.config.presets import PRESETS
-from pipeline.config.settings import DATE_FIELD, fill_date
+from pipeline.config.settings import DATE_FIELD, fill_date, is_url
 from pipeline.config.source import BLANKS, Csv, Explode, FixedWidth, Json, Regex, Source, TextFormat
 from pipeline.config.tables import ComputeSettings, FeatureSettings
 
@@ -29,5 +29,6 @@ __all__ = [
     "TextFormat",
     "TimestampColumn",
     "fill_date",
+    "is_url",
     "load_dataset",
 ]

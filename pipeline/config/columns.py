@@ -100,6 +100,14 @@ class ActionColumn(RawColumn):
     value: str | None = None
     rename: dict[str, str] = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _of_a_cell(self) -> "ActionColumn":
+        if self.value is not None and (self.rename or self.strip or self.null_values):
+            raise ValueError("value is the same for every row; leave rename, strip and null_values out")
+        if "" in self.rename:
+            raise ValueError("an empty cell is missing and cannot be renamed; use sql, such as COALESCE(event, 'view')")
+        return self
+
 
 class Columns(Settings):
     """`[columns]`: the canonical columns."""

@@ -27,6 +27,11 @@ from pipeline.config.tables import (
 )
 from pipeline.contracts import Column, PipelineError, quoted_or
 
+# Words of pydantic -> those of TOML.
+TERMS = {
+    "valid array": "list", "an object": "a table", "Tuple": "list", "Dictionary": "table", " after validation": "",
+}  # fmt: skip
+
 
 class Dataset(Settings):
     """A dataset file, validated. `file` is where it was read from; paths in it are relative to that file."""
@@ -153,9 +158,9 @@ def _sentence(error: ValidationError) -> str:
         return f"unknown key '{location[-1]}'{table}: {quoted_or(location[-1], known)}"
     if problem["type"] == "missing":
         return f"'{key}' is missing; docs/dataset-file.md explains it"
-    message = (
-        problem["msg"].removeprefix("Value error, ").replace("valid array", "list").replace("an object", "a table")
-    )
+    message = problem["msg"].removeprefix("Value error, ")
+    for theirs, ours in TERMS.items():
+        message = message.replace(theirs, ours)
     found = problem["input"]
     shown = f" (found {found!r})" if isinstance(found, str | int | float | bool | None) else ""
     return f"{key}: {message[0].lower() + message[1:]}{shown}" if key else message
@@ -165,9 +170,10 @@ def _keys_at(location: list[str]) -> list[str]:
     """The keys that a table of the dataset file may hold."""
     model: type[BaseModel] = Dataset
     for part in location:
-        if part not in model.model_fields:  # a free name: [extra] price
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        if part not in fields:  # a free name: [extra] price
             continue
-        annotation = model.model_fields[part].annotation
+        annotation = fields[part].annotation
         candidates = [annotation, *get_args(annotation)]
         models = [c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)]
         if models:

@@ -4,13 +4,26 @@ import re
 from datetime import date, timedelta
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from pipeline.config.settings import DATE_FIELD, LocalPath, Settings, fill_date
+from pipeline.config.settings import DATE_FIELD, RawPath, Settings, fill_date
 
 BLANKS = "whitespace"  # as a separator: runs of blanks and tabs
 Format = Literal["csv", "fixed_width", "regex", "ndjson", "json", "parquet", "arrow"]
 Compression = Literal["none", "gzip", "bz2", "zstd", "xz"]
+
+
+def _named_groups(pattern: str) -> str:
+    try:
+        groups = re.compile(pattern).groupindex
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from None
+    if not groups:
+        raise ValueError("expected named groups such as (?P<user>[^ ]+), which become the columns")
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_named_groups)]
 
 
 class TextFormat(Settings):
@@ -25,7 +38,7 @@ class TextFormat(Settings):
     def _known_encoding(cls, encoding: str) -> str:
         try:
             "".encode(encoding)
-        except LookupError:
+        except (LookupError, ValueError):
             raise ValueError(f"encoding '{encoding}' is not known") from None
         return encoding
 
@@ -54,6 +67,12 @@ class Csv(TextFormat):
             raise ValueError("typed_header needs a header")
         if self.columns is not None and len(set(self.columns)) != len(self.columns):
             raise ValueError("columns holds a name twice")
+        if any(re.search(r"[\r\n]", text) for text in (self.separator, self.quote_char)):
+            raise ValueError("separator and quote_char hold no line ends")
+        if self.separator == self.quote_char:
+            raise ValueError("separator and quote_char have to differ")
+        if self.separator == BLANKS and self.quote_char:
+            raise ValueError('separator = "whitespace" needs quote_char = "", since quotes are plain text then')
         if len(self.separator) > 1 and self.quote_char:
             raise ValueError(
                 'a separator of several characters needs quote_char = "", since quotes are plain text then'
@@ -79,18 +98,7 @@ class FixedWidth(TextFormat):
 class Regex(TextFormat):
     """`[source.regex]`: every line matches a pattern whose named groups are the columns."""
 
-    pattern: str
-
-    @field_validator("pattern")
-    @classmethod
-    def _named_groups(cls, pattern: str) -> str:
-        try:
-            groups = re.compile(pattern).groupindex
-        except re.error as error:
-            raise ValueError(f"not a regular expression: {error}") from None
-        if not groups:
-            raise ValueError("expected named groups such as (?P<user>[^ ]+), which become the columns")
-        return pattern
+    pattern: Pattern
 
 
 class Json(Settings):
@@ -98,26 +106,29 @@ class Json(Settings):
 
     records: str = ""
 
+    @field_validator("records")
+    @classmethod
+    def _path(cls, records: str) -> str:
+        if records and "" in records.split("."):
+            raise ValueError("expected keys with points between, such as data.events")
+        return records
+
 
 class Explode(Settings):
     """`[source.explode]`: a column that holds a list; each of its elements becomes a record of its own."""
 
-    column: str
+    column: str = Field(min_length=1)
     separator: str | None = Field(default=None, min_length=1)
-    pattern: str | None = None
-
-    @field_validator("pattern")
-    @classmethod
-    def _named_groups(cls, pattern: str | None) -> str | None:
-        return None if pattern is None else Regex(pattern=pattern).pattern
+    pattern: Pattern | None = None
 
 
 class Source(Settings):
     """`[source]`: where the raw files of a day are and how they are read."""
 
-    path: LocalPath
+    path: RawPath
     neighbours: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]] = (0, 0)
-    ready: LocalPath | None = None
+    ready: RawPath | None = None
+    table: Literal["delta", "iceberg"] | None = None
     format: Format | None = None
     compression: Compression | None = None
     hive: bool = False
@@ -148,6 +159,14 @@ class Source(Settings):
         return self
 
     @model_validator(mode="after")
+    def _one_table(self) -> "Source":
+        if self.table is not None and re.search(r"[*?{]", self.path) is not None:
+            raise ValueError(f'table = "{self.table}" needs one table as path, without {{date}}, * and ?')
+        if self.table is not None and self.format not in ("parquet", None):
+            raise ValueError(f'the files of a table = "{self.table}" are Parquet; leave format out')
+        return self
+
+    @model_validator(mode="after")
     def _declared_format(self) -> "Source":
         if self.format == "fixed_width" and self.fixed_width is None:
             raise ValueError(
@@ -158,4 +177,8 @@ class Source(Settings):
         for table, format_ in (("fixed_width", "fixed_width"), ("regex", "regex"), ("json_", "json")):
             if table in self.model_fields_set and self.format != format_:
                 raise ValueError(f'[source.{format_}] needs format = "{format_}"')
+        if "csv" in self.model_fields_set and self.format not in ("csv", None):
+            raise ValueError(f'[source.csv] needs format = "csv", found "{self.format}"')
+        if self.format in ("parquet", "arrow") and self.compression not in ("none", None):
+            raise ValueError(f'format = "{self.format}" is packed inside; leave compression out')
         return self

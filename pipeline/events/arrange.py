@@ -1,19 +1,21 @@
-"""Accepted rows of a day to the stored order: by user, time and row, within a memory budget."""
+"""Accepted rows to the stored order of their day: by user, time and row, within a memory budget."""
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import torch
+
+
+from pipeline.events.parts import DayParts, size_of
 
 PACKED_BITS = 62
 TICKS_US = (1_000_000, 1_000)
-SAMPLES_PER_PART = 4096
+SAMPLES = 65_536  # of the rows of a day that is cut
+SCATTER = 2_654_435_761  # so that the sample does not follow a pattern of the row_ids
 
 
 def sort_rows(frame: pl.DataFrame) -> pl.DataFrame:
@@ -41,6 +43,8 @@ def sort_rows(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _order(key_E: np.ndarray, bits: int) -> np.ndarray:
     """The stable order of non-negative keys."""
+    import torch
+
     narrow_E = key_E.astype(np.int32) if bits < 32 else key_E
     return torch.sort(torch.from_numpy(narrow_E), stable=True).indices.numpy()
 
@@ -84,75 +88,48 @@ class _Ticks:
 
 
 class Arranger:
-    """Takes blocks of accepted rows in `row_id` order and gives them back in stored order.
+    """Takes blocks of accepted rows in `row_id` order and gives them back in stored order, day by day.
 
-    A day within the budget is sorted at once. A larger one is spilled in sorted parts, and then merged range of users
-    by range of users; borders come from a sample of all parts, and a range that is too large is cut again.
+    A day within the budget is sorted at once. A larger one is merged range of users by range of users; borders come from a
+    sample, and a range that is too large is cut again. Where it is cut depends on the rows of the day alone: not on the
+    blocks in which they came, nor on the days that came with it.
 
     Args:
-        budget_bytes: How much may be held before it is spilled.
-        directory: For the parts; removed by `close`.
+        budget_bytes: How much may be held before it is spilled in sorted parts, for all days together.
+        directory: For the parts; whoever made it removes it.
     """
 
     def __init__(self, *, budget_bytes: int, directory: Path) -> None:
-        self._budget_bytes, self._directory = budget_bytes, directory
-        self._held: list[pl.DataFrame] = []
-        self._held_bytes = 0
-        self._parts: list[Path] = []
-        self._samples: list[pl.Series] = []
-        self.spilled_bytes = 0
+        self._budget_bytes = budget_bytes
+        self._parts = DayParts(budget_bytes=budget_bytes, directory=directory, arrange=sort_rows)
 
-    def add(self, frame: pl.DataFrame) -> None:
-        """Adds the next rows."""
-        if frame.is_empty():
-            return
-        self._held.append(frame)
-        self._held_bytes += int(frame.estimated_size())
-        if self._held_bytes > self._budget_bytes:
-            self._spill()
+    @property
+    def spilled_bytes(self) -> int:
+        """How much did not fit into the budget."""
+        return self._parts.spilled_bytes
 
-    def ranges(self) -> Iterator[pl.DataFrame]:
-        """The rows in stored order, whole users together, each frame about as large as the budget at most."""
-        if not self._parts:
-            if self._held:
-                yield sort_rows(self._take_held())
-            return
-        if self._held:
-            self._spill()
-        parts = [_mapped(path) for path in self._parts]
-        count = 1 + self.spilled_bytes // self._budget_bytes
-        sample = pl.concat(self._samples).sort()
-        cuts = sorted({sample[sample.len() * cut // count] for cut in range(1, count)})
-        borders = [None, *cuts, None]
-        for low, high in pairwise(borders):
+    def add(self, frame: pl.DataFrame, day_R: np.ndarray) -> None:
+        """Adds the next R rows; `day_R` is int32."""
+        self._parts.add(frame, day_R)
+
+    def ranges(self, day: int) -> Iterator[pl.DataFrame]:
+        """The rows of a day in stored order, whole users together, each frame about as large as the budget at most."""
+        parts = self._parts.of(day)
+        count = 1 + sum(size_of(part) for part in parts) // self._budget_bytes
+        for low, high in pairwise([None, *_cuts(parts, count), None]):
             yield from self._merge([_between(part, low, high) for part in parts])
 
-    def close(self) -> None:
-        """Removes the parts."""
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-    def _take_held(self) -> pl.DataFrame:
-        frame = pl.concat(self._held) if len(self._held) > 1 else self._held[0]
-        self._held, self._held_bytes = [], 0
-        return frame.rechunk()
-
-    def _spill(self) -> None:
-        self._directory.mkdir(parents=True, exist_ok=True)
-        frame = sort_rows(self._take_held())
-        path = self._directory / f"part-{len(self._parts):05d}.arrow"
-        frame.write_ipc(path, compression="uncompressed", compat_level=pl.CompatLevel.oldest())
-        self._samples.append(frame["user_id"].gather_every(max(1, frame.height // SAMPLES_PER_PART)))
-        self._parts.append(path)
-        self.spilled_bytes += int(frame.estimated_size())
+    def forget(self, day: int) -> None:
+        """Gives back the room that this day and earlier ones take; these are not asked for again."""
+        self._parts.forget(day)
 
     def _merge(self, slices: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         filled = [part for part in slices if part.height]
         if not filled:
             return
-        size = sum(int(part.estimated_size()) for part in filled)
-        if size > 2 * self._budget_bytes:
-            largest = max(filled, key=lambda part: part.height)
-            middle = largest["user_id"][largest.height // 2]
+        if sum(size_of(part) for part in filled) > 2 * self._budget_bytes:
+            users = pl.concat([part["user_id"] for part in filled]).sort()
+            middle = users[users.len() // 2]
             below = [_between(part, None, middle) for part in filled]
             from_middle = [_between(part, middle, None) for part in filled]
             if any(part.height for part in below):
@@ -165,15 +142,17 @@ class Arranger:
                 yield from self._merge(first)
                 yield from self._merge(after)
                 return
-        yield sort_rows(pl.concat(filled).rechunk())
+        yield sort_rows(pl.concat(filled, how="diagonal").rechunk()) if len(filled) > 1 else filled[0]
 
 
-def _mapped(path: Path) -> pl.DataFrame:
-    """A part as a frame whose pages are read from the file when they are touched."""
-    with pa.memory_map(str(path)) as source:
-        frame = pl.from_arrow(pa.ipc.open_file(source).read_all(), rechunk=False)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+def _cuts(parts: list[pl.DataFrame], count: int) -> list[Any]:
+    """Users that cut the rows of a day into `count` ranges of about the same size."""
+    if count == 1:
+        return []
+    step = 1 + sum(part.height for part in parts) // SAMPLES
+    drawn = (pl.col("row_id") * SCATTER // 2**16) % step == 0
+    sample = pl.concat([part.lazy().filter(drawn).select("user_id").collect() for part in parts])["user_id"].sort()
+    return sorted({sample[sample.len() * cut // count] for cut in range(1, count)}) if sample.len() else []
 
 
 def _between(part: pl.DataFrame, low: object, high: object) -> pl.DataFrame:

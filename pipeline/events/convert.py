@@ -7,10 +7,12 @@ import polars as pl
 
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
+from pipeline.events.cells import clean
 from pipeline.events.ids import CONVERSIONS, Typed
 from pipeline.events.origin import Origin, declared_columns, take_origin
 from pipeline.events.reasons import REASONS
-from pipeline.events.timestamps import DAY_US, UnitDoctor, convert_times
+from pipeline.events.timestamps import convert_times, joined
+from pipeline.events.unit_doctor import DAY_US, UnitDoctor
 from pipeline.sources import RawBlock
 
 ACCEPTED = 255
@@ -77,7 +79,10 @@ def convert_block(block: RawBlock, dataset: Dataset, doctor: UnitDoctor) -> Conv
         verdicts.refuse("id_out_of_range", typed.out_of_range, culprit=positions[name])
         columns.append(typed.values.alias(name))
 
-    times = convert_times(origins["timestamp"].values, dataset.columns.timestamp, doctor)
+    cells, declared = origins["timestamp"].values, dataset.columns.timestamp
+    if declared.time_from is not None:
+        cells = joined(cells, clean(block.frame[declared.time_from], declared), declared, doctor)
+    times = convert_times(cells, declared, doctor)
     verdicts.refuse("malformed_timestamp", origins["timestamp"].failed, culprit=positions["timestamp"])
     verdicts.refuse("missing_timestamp", origins["timestamp"].really(times.missing), culprit=positions["timestamp"])
     verdicts.refuse("malformed_timestamp", times.malformed, culprit=positions["timestamp"])
@@ -106,9 +111,15 @@ def _typed(origin: Origin, kind: str, column: str, file: str) -> Typed:
 
 
 def _convert_action(origin: Origin, dataset: Dataset, verdicts: Verdicts, position: int, file: str) -> pl.Series:
-    typed = _typed(origin, "string", dataset.columns.action.from_ or "action", file)
-    known = typed.values.cast(pl.Enum(dataset.action_names), strict=False)
+    declared, names = dataset.columns.action, dataset.action_names
+    typed = _typed(origin, "string", declared.from_ or "action", file)
+    cells = list(dict.fromkeys((*names, *declared.rename)))
+    known = typed.values.cast(pl.Enum(cells), strict=False)
+    if declared.rename:
+        renamed = pl.Series([declared.rename.get(cell, cell) for cell in cells]).cast(pl.Enum(names))
+        known = renamed.gather(known.to_physical())
     verdicts.refuse("missing_action", origin.really(typed.missing), culprit=position)
+    verdicts.refuse("malformed_action", typed.malformed, culprit=position)
     if known.null_count() > typed.values.null_count():
         verdicts.refuse("unknown_action", (known.is_null() & typed.values.is_not_null()).to_numpy(), culprit=position)
     return known.alias("action")

@@ -1,28 +1,50 @@
 """Rows that are equal in all raw columns: they are tied in user and time, so they stand side by side after the sort."""
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from pipeline.config import Dataset
 from pipeline.events.origin import declared_columns
 
 FINGERPRINT = ("_hash_a", "_hash_b")
+UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def fingerprints(raw: pl.DataFrame, dataset: Dataset, *, only_file: bool) -> list[pl.Series]:
+def number_columns(dataset: Dataset) -> frozenset[str]:
+    """The raw columns of text that may be read as numbers, where each number has one spelling, without a trace of the text.
+
+    None where rows have to be told apart by texts that do not stand in their values.
+    """
+    declared = declared_columns(dataset)
+    takers: dict[str, list[str]] = {}
+    for name, column in declared.items():
+        takers.setdefault(column.from_ or "", []).append(name)
+    numbers = {
+        raw for raw, names in takers.items() if all(_keeps_apart(name, pl.Int64(), dataset) for name in names) and raw
+    }
+    schema = pl.Schema({raw: pl.Int64 if raw in numbers else pl.String for raw in takers if raw})
+    plain = dataset.source.explode is None and not dataset.source.hive
+    return frozenset(numbers) if plain and _values_tell_all(schema, dataset) else frozenset()
+
+
+def fingerprints(raw: pl.DataFrame, values: pl.DataFrame, dataset: Dataset) -> list[pl.Series]:
     """A 128-bit hash of the raw cells of each row, in two columns, to travel through the sort.
 
     Args:
         raw: All raw columns [rows].
+        values: The same rows, typed.
         dataset: The declarations.
-        only_file: Whether the day has one raw file; several may differ in their columns, and are always hashed.
 
     Returns:
-        Two UInt64 series [rows]; none where equal values mean equal raw cells, and the values themselves can be compared.
+        Two UInt64 series [rows], null for rows of which equal values mean equal raw cells; none when all rows are such.
     """
-    if only_file and _values_tell_all(raw.schema, dataset):
+    if _values_tell_all(raw.schema, dataset):
         return []
     cells = raw.select(sorted(raw.columns))  # files may differ in the order of their columns
-    return [cells.hash_rows(seed).alias(name) for seed, name in enumerate(FINGERPRINT)]
+    hashes = [cells.hash_rows(seed).alias(name) for seed, name in enumerate(FINGERPRINT)]
+    as_printed = _as_printed(raw, values, dataset)
+    return hashes if as_printed is None else [column.set(as_printed, None) for column in hashes]
 
 
 def find_ties(frame: pl.DataFrame) -> tuple[int, list[int]]:
@@ -31,15 +53,41 @@ def find_ties(frame: pl.DataFrame) -> tuple[int, list[int]]:
     Args:
         frame: Sorted by (user_id, timestamp, row_id), whole users; with fingerprints where there are any.
     """
-    user_id, time_us = frame["user_id"], frame["timestamp"]
-    as_before = ((user_id == user_id.shift(1)) & (time_us == time_us.shift(1))).fill_null(value=False)
-    if not as_before.any():
+    tied = _as_before(frame, ["user_id", "timestamp"])
+    if not tied.any():
         return 0, []
-    tied = frame.filter(as_before | as_before.shift(-1, fill_value=False))
-    present = [name for name in FINGERPRINT if name in frame.columns]
-    compared = ["user_id", "timestamp", *present] if present else [name for name in frame.columns if name != "row_id"]
-    doubled = tied.filter(~pl.struct(compared).is_first_distinct())
-    return tied.height, doubled["row_id"].to_list()
+    count = int((tied | tied.shift(-1, fill_value=False)).sum())
+    compared = [name for name in frame.columns if name not in ("row_id", "user_id", "timestamp")]
+    doubled = frame["row_id"].filter(tied & _as_before(frame, compared))
+    third = tied & tied.shift(1, fill_value=False)
+    if third.any():  # of three or more, one may double another that is not next to it
+        tie = (~tied).cum_sum()
+        larger = frame.filter(tie.is_in(tie.filter(third).unique().implode()))
+        repeats = ~larger.select(pl.struct("user_id", "timestamp", *compared).is_first_distinct()).to_series()
+        doubled = pl.concat([doubled, larger["row_id"].filter(repeats)]).unique()
+    return count, doubled.to_list()
+
+
+def _as_before(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:
+    """Whether each row equals the one before it in these columns, Boolean [rows]."""
+    equal = pl.int_range(frame.height, eager=True) > 0
+    for name in names:
+        equal &= frame[name].eq_missing(frame[name].shift(1))
+    return equal
+
+
+def _as_printed(raw: pl.DataFrame, values: pl.DataFrame, dataset: Dataset) -> pl.Series | None:
+    """Which rows could as well have come as numbers, Boolean [rows]; None where that is not to be known."""
+    numbers = number_columns(dataset) & {name for name, dtype in raw.schema.items() if dtype == pl.String}
+    as_numbers = pl.Schema({name: pl.Int64 if name in numbers else dtype for name, dtype in raw.schema.items()})
+    if not numbers or not _values_tell_all(as_numbers, dataset):
+        return None
+    printed = pl.repeat(True, raw.height, dtype=pl.Boolean, eager=True)
+    for name, column in declared_columns(dataset).items():
+        if column.from_ in numbers:
+            unit_us = UNITS_US[dataset.columns.timestamp.unit or "us"] if name == "timestamp" else 1
+            printed &= raw[column.from_].eq_missing((values[name] // unit_us).cast(pl.String))
+    return printed
 
 
 def _values_tell_all(schema: pl.Schema, dataset: Dataset) -> bool:
@@ -53,10 +101,18 @@ def _values_tell_all(schema: pl.Schema, dataset: Dataset) -> bool:
 
 
 def _keeps_apart(name: str, raw: pl.DataType, dataset: Dataset) -> bool:
+    """Whether two different cells of an accepted row never become the same value.
+
+    Blanks that are cut off, further texts that mean missing, renamed actions, and decimals and texts of numbers (1.50
+    and 1.5) do not keep apart. A column that only `time_from` names stands in no value of its own.
+    """
+    cells = declared_columns(dataset)[name]
+    if cells.strip or cells.null_values:
+        return False
     if name == "timestamp":
         return raw.is_integer() and dataset.columns.timestamp.unit in ("s", "ms", "us")
     if name == "action":
-        return raw == pl.String
+        return raw == pl.String and not dataset.columns.action.rename
     ids = {"user_id": dataset.columns.user_id, "item_id": dataset.columns.item_id}
     column = ids.get(name) or dataset.extra[name]
     if column.type == "int64":

@@ -34,12 +34,17 @@ def mask(series: pl.Series) -> np.ndarray | None:
 
 
 def to_strings(raw: pl.Series, *, column: str) -> Typed:
-    """Text as it stands; integers and booleans by their digits or name. The empty text is missing.
+    """Text as it stands; integers, whole decimals and booleans by their digits or name. The empty text is missing.
 
     Raises:
         PipelineError: The raw type has no unambiguous text (floats, dates, nested values).
     """
-    if raw.dtype.is_integer() or raw.dtype in (pl.Categorical, pl.Enum):
+    malformed = None
+    if raw.dtype.is_decimal():
+        whole = _whole_of_decimals(raw)
+        malformed = mask(whole.is_null() & raw.is_not_null())
+        values = whole.cast(pl.String)
+    elif raw.dtype.is_integer() or raw.dtype in (pl.Categorical, pl.Enum):
         values = raw.cast(pl.String)
     elif raw.dtype == pl.Boolean:
         values = raw.cast(pl.Int8).replace_strict({0: "false", 1: "true"}, return_dtype=pl.String)
@@ -49,13 +54,13 @@ def to_strings(raw: pl.Series, *, column: str) -> Typed:
         raise PipelineError(
             f"column '{column}' holds {raw.dtype}, which has no unambiguous text; declare another type or use sql"
         )
-    empty = values.is_null() | (values.str.len_bytes() == 0).fill_null(value=True)
+    empty = raw.is_null() | (values.str.len_bytes() == 0).fill_null(value=False)
     missing = mask(empty)
-    return Typed(values if missing is None else values.set(empty, None), missing)
+    return Typed(values if missing is None else values.set(empty, None), missing, malformed)
 
 
 def to_int64(raw: pl.Series, *, column: str) -> Typed:
-    """Exact integers: digits, or digits with a fraction of zeros.
+    """Exact integers: digits, or digits with a fraction of zeros; floats and decimals that are whole.
 
     Raises:
         PipelineError: The raw type cannot hold an integer.
@@ -64,6 +69,11 @@ def to_int64(raw: pl.Series, *, column: str) -> Typed:
     if dtype in (pl.String, pl.Null):
         return _text_to_int64(raw.cast(pl.String))
     missing = mask(raw.is_null())
+    if dtype.is_decimal():
+        whole = _whole_of_decimals(raw)
+        values = whole.cast(pl.Int64, strict=False)
+        malformed, beyond = raw.is_not_null() & whole.is_null(), whole.is_not_null() & values.is_null()
+        return Typed(values, missing, mask(malformed), mask(beyond))
     if dtype in (pl.UInt64, pl.Int128):
         beyond = raw.is_not_null() & ((raw > INT64_MAX) | (raw < -(2**63)) if dtype != pl.UInt64 else raw > INT64_MAX)
         return Typed(raw.cast(pl.Int64, strict=False), missing, None, mask(beyond))
@@ -89,7 +99,16 @@ def _text_to_int64(text: pl.Series) -> Typed:
     values = values.scatter(rows, exact)
     malformed = digits.is_null() & ~empty
     beyond = digits.is_not_null() & exact.is_null()
-    return Typed(values, *(_spread(part, rows, text.len()) for part in (empty, malformed, beyond)))
+    return Typed(values, *(spread(mask(part), rows, text.len()) for part in (empty, malformed, beyond)))
+
+
+def _whole_of_decimals(raw: pl.Series) -> pl.Series:
+    """Int128 [rows], null for decimals with a fraction other than zeros."""
+    assert isinstance(raw.dtype, pl.Decimal)
+    digits = raw.to_physical().cast(pl.Int128)
+    power = pl.Series([10**raw.dtype.scale], dtype=pl.Int128)
+    whole = digits // power
+    return whole.set((whole * power != digits).fill_null(value=False), None)
 
 
 def to_float64(raw: pl.Series, *, column: str) -> Typed:
@@ -128,9 +147,16 @@ def to_bool(raw: pl.Series, *, column: str) -> Typed:
 CONVERSIONS = {"int64": to_int64, "string": to_strings, "float64": to_float64, "bool": to_bool}
 
 
-def _spread(part: pl.Series, rows: pl.Series, length: int) -> np.ndarray | None:
-    if not part.any():
+def spread(part: np.ndarray | None, rows: pl.Series, length: int) -> np.ndarray | None:
+    """The mask of some rows as a mask of all.
+
+    Args:
+        part: bool [P].
+        rows: Their positions [P].
+        length: How many rows there are.
+    """
+    if part is None:
         return None
     whole = np.zeros(length, dtype=bool)
-    whole[rows.to_numpy()] = part.to_numpy()
+    whole[rows.to_numpy()] = part
     return whole

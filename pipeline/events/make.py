@@ -1,67 +1,29 @@
-"""Makes the two tables of a day of events."""
+"""Makes the two tables of days of events."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from pipeline.config import Dataset
-from pipeline.contracts import Column, PipelineError
+from pipeline.config import Dataset, is_url
+from pipeline.contracts import PipelineError
 from pipeline.events.arrange import Arranger
 from pipeline.events.convert import ACCEPTED
 from pipeline.events.duplicates import FINGERPRINT, find_ties, fingerprints
-from pipeline.events.reading import DayReader, DayRows
+from pipeline.events.parts import DayParts
+from pipeline.events.reading import DayRows, DaysReader, day_number
 from pipeline.events.reasons import REASONS
-from pipeline.events.rejected import no_rejected, read_duplicates, refuse_bad_day, refused_rows, rejected_columns
-from pipeline.sources import VERSION as SOURCE_VERSION
-from pipeline.sources import RawFile, file_format, files_of_day, find_files, is_ready, require_folder
-from pipeline.store import (
-    RAW_PREFIX,
-    ContentHash,
-    Manifest,
-    Recipe,
-    Staged,
-    Staging,
-    Store,
-    file_sha256,
-)
+from pipeline.events.recipe import event_columns, recipe_of
+from pipeline.events.rejected import add_duplicates, add_refused_rows, refuse_bad_day, rejected_columns, rejected_of
+from pipeline.sources import find_files, is_ready, require_folder
+from pipeline.store import RAW_PREFIX, ContentHash, Staged, Staging, Store
 
-VERSION = 1
-
-
-def event_columns(dataset: Dataset) -> list[Column]:
-    """The columns of `events`."""
-    columns = dataset.columns
-    return [
-        Column("row_id", "int64", meaning="position of the row in the day's input, refused rows included", minimum=0),
-        Column("user_id", columns.user_id.type, meaning="raw id of the user"),
-        Column("item_id", columns.item_id.type, meaning="raw id of the item", nullable=columns.item_id.optional),
-        Column("timestamp", "timestamp", unit="us", meaning="when it happened, UTC"),
-        Column("action", "string", meaning="one of " + ", ".join(dataset.action_names)),
-        *dataset.extra_columns,
-    ]
-
-
-def events_recipe(*, day: date, dataset: Dataset, former: Manifest) -> Recipe:
-    """What a day of events would be made of now; raw files that look as they did are not read again.
-
-    Args:
-        day: UTC day.
-        dataset: The declarations.
-        former: The published version, whose checksums are taken over for files of the same size and time.
-    """
-    files = [] if day in dataset.partitions.skip else files_of_day(dataset, day)
-    known = {(file["path"], file["bytes"], file["mtime_ns"]): file["sha256"] for file in former.raw_files}
-    inputs = {
-        f"{RAW_PREFIX}{file.name}": known.get((file.name, file.bytes, file.mtime_ns)) or file_sha256(file.path)
-        for file in files
-    }
-    if "rejected_events" in former.inputs:
-        inputs["rejected_events"] = former.inputs["rejected_events"]
-    return Recipe(config=_config(dataset, day), code=_code(files, dataset), inputs=inputs)
+SECONDS_A_LINE = 5.0  # of progress
 
 
 def make_events(
@@ -83,29 +45,145 @@ def make_events(
         PipelineError: Raw files are missing, not ready, unreadable or contradict their declaration, or more rows are
             refused than `max_rejected_share` allows.
     """
-    skipped = day in dataset.partitions.skip
-    if not skipped:
-        _require_files(day, dataset)
-    reader = DayReader(day, dataset, max_block_bytes=max(2**20, dataset.compute.memory // 8))
-    arranger = Arranger(budget_bytes=dataset.compute.memory // 4, directory=store.scratch_directory(run, "events", day))
+    made = make_events_of_days(days=[day], dataset=dataset, store=store, run=run, report=report)[day]
+    if isinstance(made, PipelineError):
+        raise made
+    return made
+
+
+def make_events_of_days(
+    *, days: Sequence[date], dataset: Dataset, store: Store, run: str, report: Callable[[str], None]
+) -> dict[date, tuple[Staged, Staged] | PipelineError]:
+    """Stages `events` and `rejected_events` of some days; raw files that hold rows of all of them are read once.
+
+    A day is made as if it were made alone. A fault of a file is one of every day that reads it; all else that is wrong
+    with a day leaves the others as they are.
+
+    Args:
+        days: UTC days, ascending; exactly one where the path of the raw files holds `{date}`.
+        dataset: The declarations.
+        store: Where to stage.
+        run: Name of the run.
+        report: Gets a line of progress now and then.
+
+    Returns:
+        Of each day the staged `events` and `rejected_events`, or what is wrong with it: see `make_events`.
+    """
+    making = _Making(days, dataset, store, run, _seldom(report))
     try:
-        refused = [no_rejected()]
-        for rows in () if skipped else reader.rows():
-            refused.append(refused_rows(rows, dataset))
-            arranger.add(_accepted_rows(rows, dataset, only_file=len(reader.files) == 1))
-            report(f"events {day}: {reader.counts['in']:,} rows of {rows.file.name}")
-        rejected = pl.concat(refused)
-        refuse_bad_day(day, dataset, store, run, reader, rejected)
-        with store.stage("events", day, run=run) as staging:
-            written = _write_events(arranger, dataset, staging)
-            if written.doubled and dataset.quality.duplicates == "drop":
-                second = DayReader(day, dataset, max_block_bytes=reader.max_block_bytes)
-                again = read_duplicates(written.doubled, second, dataset, reader.raw_files)
-                rejected = pl.concat([rejected, again]).sort("row_id")
-            with store.stage("rejected_events", day, run=run) as staging_aside:
-                return _finish(staging, staging_aside, written, rejected, reader, dataset)
+        making.read()
+        with ExitStack() as stagings:
+            for day in days:
+                making.write_events(day, stagings)
+            making.read_duplicates()
+            return {day: making.finish(day) for day in days}
     finally:
-        arranger.close()
+        making.close()
+
+
+class _Making:
+    """Days of events while they are made: step by step, each for all days that nothing is wrong with so far."""
+
+    def __init__(
+        self, days: Sequence[date], dataset: Dataset, store: Store, run: str, report: Callable[[str], None]
+    ) -> None:
+        self.dataset, self.store, self.run, self.report = dataset, store, run, report
+        self.name = f"events {days[0]}" if len(days) == 1 else f"events of {len(days)} days"
+        self.failed: dict[date, PipelineError] = {}
+        self.max_block_bytes = max(2**20, dataset.compute.memory // 8)
+        self.scratch = store.scratch_directory(run, "events", days[0])
+        self.accepted = Arranger(budget_bytes=dataset.compute.memory // 4, directory=self.scratch / "accepted")
+        self.refused = DayParts(budget_bytes=dataset.compute.memory // 16, directory=self.scratch / "refused")
+        self.duplicates = DayParts(budget_bytes=dataset.compute.memory // 16, directory=self.scratch / "duplicates")
+        self.written: dict[date, tuple[Staging, _Written]] = {}
+        self.unread: PipelineError | None = None
+        for day in days:
+            with self._noting(day):
+                if day not in dataset.partitions.skip:
+                    _require_files(day, dataset)
+        to_read = [day for day in days if day not in dataset.partitions.skip and day not in self.failed]
+        self.reader = DaysReader(to_read, dataset, max_block_bytes=self.max_block_bytes)
+        self.second = self.reader.again([])
+
+    def read(self) -> None:
+        """Takes the rows of all days out of the raw files."""
+        if not self.reader.days:
+            return
+        try:
+            for rows in self.reader.rows():
+                add_refused_rows(rows, self.dataset, self.refused)
+                accepted = rows.rank == ACCEPTED
+                self.accepted.add(_accepted_rows(rows, accepted, self.dataset), rows.day[accepted])
+                self.report(f"{self.name}: {self.reader.rows_read:,} rows read, now in {rows.file.name}")
+        except PipelineError as error:
+            self.failed.update(dict.fromkeys(self.reader.days, error))
+
+    def write_events(self, day: date, stagings: ExitStack) -> None:
+        """Writes the accepted rows of a day, unless too many others are refused."""
+        if day in self.failed:
+            return
+        with self._noting(day):
+            rows_in = self._reader_of(day).counts_of(day)["in"]
+            rejected = rejected_of([self.refused], day)
+            refuse_bad_day(day, self.dataset, self.store, self.run, rows_in, rejected)
+            # Also removes what was written when it is another day that ends the run.
+            staging = stagings.enter_context(self.store.stage("events", day, run=self.run))
+            with staging:
+                written = _write_events(self.accepted.ranges(day_number(day)), self.dataset, staging)
+            self.written[day] = (staging, written)
+            self.report(f"events {day}: {written.rows:,} rows sorted and written")
+        self.accepted.forget(day_number(day))
+
+    def read_duplicates(self) -> None:
+        """Reads the days once more of which duplicates are dropped."""
+        dropped = {
+            day: np.concatenate(written.dropped) for day, (_, written) in self.written.items() if written.dropped
+        }
+        if not dropped:
+            return
+        self.second = self.reader.again(list(dropped))
+        try:
+            add_duplicates(dropped, self.second, self.dataset, self.duplicates)
+        except PipelineError as error:
+            self.unread = error
+
+    def finish(self, day: date) -> tuple[Staged, Staged] | PipelineError:
+        """The staged tables of a day, or what is wrong with it."""
+        if day in self.failed:
+            return self.failed[day]
+        staging, written = self.written[day]
+        with self._noting(day), staging:
+            rejected = self._rejected(day)
+            with self.store.stage("rejected_events", day, run=self.run) as staging_aside:
+                return _finish(staging, staging_aside, written, rejected, self._reader_of(day), self.dataset)
+        return self.failed[day]
+
+    def close(self) -> None:
+        """Removes what did not fit into memory."""
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _rejected(self, day: date) -> pl.DataFrame:
+        if day not in self.second.days:
+            return rejected_of([self.refused], day)
+        if self.unread is not None:
+            raise self.unread
+        if self.second.raw_files_of(day) != self.reader.raw_files_of(day):
+            raise PipelineError(
+                f"events of {day}: raw files changed while they were read; run the day again when they are complete"
+            )
+        return rejected_of([self.refused, self.duplicates], day)
+
+    def _reader_of(self, day: date) -> DaysReader:
+        """What was read for a day: nothing for one that is skipped."""
+        return self.reader if day in self.reader.days else self.reader.again([day])
+
+    @contextmanager
+    def _noting(self, day: date) -> Iterator[None]:
+        """Notes what is wrong with a day, and goes on."""
+        try:
+            yield
+        except PipelineError as error:
+            self.failed[day] = error
 
 
 @dataclass
@@ -114,9 +192,23 @@ class _Written:
 
     rows: int
     ties: int
-    doubled: list[int]
+    duplicates: int
     content_version: str
     by_action: dict[str, int]
+    dropped: list[np.ndarray] = field(default_factory=list)  # row_ids of the duplicates that were left out, int64
+
+
+def _seldom(report: Callable[[str], None]) -> Callable[[str], None]:
+    """Reports the first line, and then one every few seconds."""
+    next_s = time.monotonic()
+
+    def report_seldom(line: str) -> None:
+        nonlocal next_s
+        if time.monotonic() >= next_s:
+            report(line)
+            next_s = time.monotonic() + SECONDS_A_LINE
+
+    return report_seldom
 
 
 def _require_files(day: date, dataset: Dataset) -> None:
@@ -125,32 +217,33 @@ def _require_files(day: date, dataset: Dataset) -> None:
     require_folder(dataset)
     own = find_files(dataset, day if dataset.source.dated else None)
     if not own and dataset.source.missing_day == "fail":
+        place = "" if is_url(dataset.source.path) else f" in {dataset.directory}"
         raise PipelineError(
-            f"events of {day}: no file matches {dataset.source.path} in {dataset.directory}; bring the file, or declare the "
+            f"events of {day}: no file matches {dataset.source.path}{place}; bring the file, or declare the "
             'day in [partitions] skip, or every missing day with [source] missing_day = "empty"'
         )
 
 
-def _accepted_rows(rows: DayRows, dataset: Dataset, *, only_file: bool) -> pl.DataFrame:
+def _accepted_rows(rows: DayRows, accepted: np.ndarray, dataset: Dataset) -> pl.DataFrame:
     """The accepted rows of a block, with a fingerprint of their raw cells where that tells more than their values."""
-    accepted = rows.rank == ACCEPTED
     frame, raw, row_id = rows.converted.frame, rows.block.frame, rows.row_id
     if not accepted.all() or len(rows.positions) < frame.height:
         chosen = pl.Series(rows.positions[accepted])
         frame, raw, row_id = frame[chosen], raw[chosen], row_id[accepted]
-    return frame.select(pl.Series("row_id", row_id), pl.all(), *fingerprints(raw, dataset, only_file=only_file))
+    return frame.select(pl.Series("row_id", row_id), pl.all(), *fingerprints(raw, frame, dataset))
 
 
-def _write_events(arranger: Arranger, dataset: Dataset, staging: Staging) -> _Written:
+def _write_events(ranges: Iterator[pl.DataFrame], dataset: Dataset, staging: Staging) -> _Written:
     content = ContentHash()
-    written = _Written(rows=0, ties=0, doubled=[], content_version="", by_action=dict.fromkeys(dataset.action_names, 0))
-    for frame in arranger.ranges():
+    written = _Written(0, 0, 0, content_version="", by_action=dict.fromkeys(dataset.action_names, 0))
+    for frame in ranges:
         tied, doubled = find_ties(frame)
         written.ties += tied
-        written.doubled += doubled
+        written.duplicates += len(doubled)
         kept = frame
         if doubled and dataset.quality.duplicates == "drop":
             kept = frame.filter(~pl.col("row_id").is_in(pl.Series(doubled, dtype=pl.Int64).implode()))
+            written.dropped.append(np.array(doubled, dtype=np.int64))
         table = kept.drop(FINGERPRINT, strict=False).with_columns(
             pl.col("action").cast(pl.String), pl.col("timestamp").cast(pl.Datetime("us", "UTC"))
         )
@@ -171,18 +264,19 @@ def _finish(
     staging_aside: Staging,
     written: _Written,
     rejected: pl.DataFrame,
-    reader: DayReader,
+    reader: DaysReader,
     dataset: Dataset,
 ) -> tuple[Staged, Staged]:
-    inputs = {f"{RAW_PREFIX}{file['path']}": str(file["sha256"]) for file in reader.raw_files}
-    recipe = Recipe(config=_config(dataset, reader.day), code=_code(reader.files, dataset), inputs=inputs)
+    day, raw_files = staging.day, reader.raw_files_of(staging.day)
+    inputs = {f"{RAW_PREFIX}{file['path']}": str(file["sha256"]) for file in raw_files}
+    recipe = recipe_of(day, reader.files, dataset, inputs)
     by_reason = dict(rejected["reason"].value_counts(sort=True).iter_rows())
     counts = {
-        **reader.counts,
+        **reader.counts_of(day),
         "accepted": written.rows,
         "rejected": {reason: by_reason[reason] for reason in REASONS if reason in by_reason},
         "ties": written.ties,
-        "duplicates": len(written.doubled),
+        "duplicates": written.duplicates,
         "by_action": written.by_action,
     }
     if rejected.height:
@@ -194,9 +288,9 @@ def _finish(
         columns=rejected_columns(),
         recipe=recipe,
         content_version=rejected_hash.hexdigest(),
-        counts={"in": reader.counts["in"], "by_reason": counts["rejected"]},
+        counts={"in": counts["in"], "by_reason": counts["rejected"]},
         facts={},
-        raw_files=reader.raw_files,
+        raw_files=raw_files,
     )
     events = staging.finish(
         rows=written.rows,
@@ -205,19 +299,6 @@ def _finish(
         content_version=written.content_version,
         counts=counts,
         facts={},
-        raw_files=reader.raw_files,
+        raw_files=raw_files,
     )
     return events, aside
-
-
-def _config(dataset: Dataset, day: date) -> dict[str, Any]:
-    return {
-        **dataset.model_dump(mode="json", by_alias=True, include={"columns", "actions", "extra", "quality"}),
-        "source": dataset.source.model_dump(mode="json", include={"format", "csv", "neighbours", "missing_day"}),
-        "skipped": day in dataset.partitions.skip,
-    }
-
-
-def _code(files: Iterable[RawFile], dataset: Dataset) -> dict[str, int]:
-    formats = sorted({file_format(file, dataset) for file in files})
-    return {"events": VERSION, **{f"sources.{name}": SOURCE_VERSION[name] for name in formats}}

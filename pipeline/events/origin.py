@@ -8,15 +8,17 @@ import polars as pl
 
 from pipeline.config import Dataset, RawColumn
 from pipeline.contracts import PipelineError, quoted_or
+from pipeline.events.cells import clean
 from pipeline.sources import RawBlock
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The raw values of one declared column.
+    """The cells of one declared column.
 
     Attributes:
-        values: Series [rows], as the format delivers it or as the expression returns it.
+        values: Series [rows], as the format delivers them or as the expression returns them; null where they are one of
+            `null_values`.
         failed: bool [rows], rows on which the expression failed; None when there are none.
     """
 
@@ -57,10 +59,11 @@ def check_origins(schema: pl.Schema, dataset: Dataset, *, file: str) -> None:
         PipelineError: A column that the file lacks, or an expression that is no expression over its rows.
     """
     for name, column in declared_columns(dataset).items():
-        if column.from_ is not None and column.from_ not in schema:
-            raise PipelineError(
-                f"{file}: there is no column '{column.from_}', which {_table(name, dataset)} names; {quoted_or(column.from_, schema)}"
-            )
+        for raw in (column.from_, getattr(column, "time_from", None)):
+            if raw is not None and raw not in schema:
+                raise PipelineError(
+                    f"{file}: there is no column '{raw}', which {_table(name, dataset)} names; {quoted_or(raw, schema)}"
+                )
         if column.sql is not None:
             _check_sql(column.sql, schema, where=f"{file}: the sql of {_table(name, dataset)}")
 
@@ -110,12 +113,17 @@ def _holds_aggregate(node: object) -> bool:
 
 
 def take_origin(block: RawBlock, column: RawColumn) -> Origin:
-    """The raw values of one declared column.
+    """The cells of one declared column, stripped and without `null_values` where it says so.
 
     Args:
         block: The raw rows.
         column: The declaration.
     """
+    origin = _raw_origin(block, column)
+    return Origin(clean(origin.values, column), origin.failed)
+
+
+def _raw_origin(block: RawBlock, column: RawColumn) -> Origin:
     value = getattr(column, "value", None)
     if value is not None:
         return Origin(pl.repeat(value, block.frame.height, dtype=pl.String, eager=True), None)

@@ -1,7 +1,7 @@
-"""The rows of one day out of the raw files: which day a row belongs to, and its number in that day."""
+"""The rows of some days out of the raw files: which day a row belongs to, and its number in that day."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 import numpy as np
@@ -19,65 +19,101 @@ EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class DayRows:
-    """The rows of one block that belong to the day.
+    """The rows of one block that belong to the days that are read. R rows, in file order.
 
     Attributes:
         file: The raw file.
         block: The block that holds them.
         converted: The same block, typed.
-        positions: int64 [rows], where they stand in the block.
-        row_id: int64 [rows].
-        rank: uint8 [rows], the reason of refusal, or `ACCEPTED`.
+        positions: int64 [R], where they stand in the block.
+        day: int32 [R], the number of the day that each belongs to.
+        row_id: int64 [R], its number in that day.
+        rank: uint8 [R], the reason of refusal, or `ACCEPTED`.
     """
 
     file: RawFile
     block: RawBlock
     converted: ConvertedBlock
     positions: np.ndarray
+    day: np.ndarray
     row_id: np.ndarray
     rank: np.ndarray
 
 
-@dataclass
-class DayReader:
-    """Reads the raw files of a day in path order.
+class DaysReader:
+    """Reads the raw files of some days once, in path order.
+
+    Args:
+        days: Ascending. Several only where every file holds rows of any day; with `{date}` in the path exactly one.
+        dataset: The declarations.
+        max_block_bytes: How large a block may be.
 
     Attributes:
-        counts: rows read (`read`), rows of the day (`in`), of other days (`other_day`), outside the partitions, and
-            oddities; with implausible rows also `latest_us`, the first instant that was implausible.
         files: The raw files, in path order.
-        raw_files: Path, bytes, mtime and checksum of every file, after it was read; where files hold rows of several
-            days also how many of them are the day's, and the positions of the first and the last of these.
+        rows_read: Rows read so far, of whatever day.
     """
 
-    day: date
-    dataset: Dataset
-    max_block_bytes: int
-    counts: dict[str, int] = field(
-        default_factory=lambda: {"read": 0, "in": 0, "other_day": 0, "outside_partitions": 0}
-    )
-    raw_files: list[dict[str, object]] = field(default_factory=list)
-    files: list[RawFile] = field(default_factory=list)
-    _latest_us: int = 0  # one limit for all files, also at midnight
-    _rows_before: int = 0  # rows of the files before this one
-    _mine_in_file: list[tuple[int, int, int]] = field(default_factory=list)  # a block: rows, first and last position
+    def __init__(self, days: Sequence[date], dataset: Dataset, *, max_block_bytes: int) -> None:
+        self.days, self.dataset, self.max_block_bytes = days, dataset, max_block_bytes
+        self.files: list[RawFile] = []
+        self.rows_read = 0
+        self._numbers = np.array([day_number(day) for day in days], dtype=np.int64)
+        self._rows_in = np.zeros(len(days), dtype=np.int64)
+        self._outside = 0
+        self._oddities: dict[str, int] = {}
+        self._facts: list[dict[str, object]] = []  # of every file, the same for all days
+        self._places: list[_Places] = []  # of every file
+        self._first, self._last = day_number(dataset.partitions.start), day_number(dataset.last_day())
+        self._latest_us = tomorrow_us()  # one limit for all files, also at midnight
 
     def rows(self) -> Iterator[DayRows]:
-        """The day's rows, block by block.
+        """The rows of the days, block by block.
 
         Raises:
             PipelineError: A file cannot be read, or contradicts its declaration.
         """
-        self.files, self._latest_us = files_of_day(self.dataset, self.day), tomorrow_us()
+        self.files = files_of_day(self.dataset, self.days[0])
         for file in self.files:
             yield from self._rows_of(file)
+
+    def again(self, days: Sequence[date]) -> "DaysReader":
+        """A reader of some of the days that takes the same rows for theirs."""
+        reader = DaysReader(days, self.dataset, max_block_bytes=self.max_block_bytes)
+        reader._last, reader._latest_us = self._last, self._latest_us
+        return reader
+
+    def counts_of(self, day: date) -> dict[str, int]:
+        """Rows read (`read`), rows of the day (`in`), of other days, outside the partitions, and oddities.
+
+        With implausible rows also `latest_us`, the first instant that was implausible.
+        """
+        rows_in = int(self._rows_in[self.days.index(day)])
+        return {
+            "read": self.rows_read,
+            "in": rows_in,
+            "other_day": self.rows_read - rows_in - self._outside,
+            "outside_partitions": self._outside,
+            **self._oddities,
+        }
+
+    def raw_files_of(self, day: date) -> list[dict[str, object]]:
+        """Path, bytes, mtime, checksum and rows of every file, after it was read.
+
+        Where files hold rows of several days also how many of them are the day's, and the positions of the first and the
+        last of these.
+        """
+        if self.dataset.source.dated and self.dataset.source.neighbours == (0, 0):
+            return [dict(facts) for facts in self._facts]
+        place = self.days.index(day)
+        return [facts | places.of(place) for facts, places in zip(self._facts, self._places, strict=True)]
 
     def _rows_of(self, file: RawFile) -> Iterator[DayRows]:
         timestamp = self.dataset.columns.timestamp
         doctor = UnitDoctor(timestamp, file.name, source_of(timestamp), latest_us=self._latest_us)
         block_bytes = min(self.max_block_bytes, usual_block_bytes(file, self.dataset))
         reader = read_blocks(file, self.dataset, block_bytes=block_bytes)
-        self._rows_before, self._mine_in_file = self.counts["read"], []
+        rows_before = self.rows_read
+        places = _Places(len(self.days))
         days = _DaysOfFile(self.dataset.partitions.start)
         checked: pl.Schema | None = None
         for block in reader:
@@ -88,12 +124,13 @@ class DayReader:
             converted = convert_block(block, self.dataset, doctor)
             self._count("ns_floored", converted.floored)
             if file.day is not None:
-                yield self._of_dated_file(file, block, converted)
+                owner, rank = self._within_reach(file.day, converted)
+                yield self._taken(file, block, converted, owner, rank, places, rows_before)
             else:
-                for ready_block, ready_converted, day in days.add(block, converted):
-                    yield self._of_shared_file(file, ready_block, ready_converted, day)
-        for ready_block, ready_converted, day in days.rest():
-            yield self._of_shared_file(file, ready_block, ready_converted, day)
+                for ready, typed, owner in days.add(block, converted):
+                    yield self._taken(file, ready, typed, owner, typed.rank, places, rows_before)
+        for ready, typed, owner in days.rest():
+            yield self._taken(file, ready, typed, owner, typed.rank, places, rows_before)
         doctor.judge()
         if reader.warnings.get("lines_in_unclosed_quote", 0) > 1:
             raise PipelineError(
@@ -104,63 +141,77 @@ class DayReader:
         for warning, count in reader.warnings.items():
             self._count(warning, count)
         if doctor.outside:
-            self.counts["latest_us"] = self._latest_us
-        self.raw_files.append(
+            self._oddities["latest_us"] = self._latest_us
+        self._facts.append(
             {
                 "path": file.name,
                 "bytes": file.bytes,
                 "mtime_ns": file.mtime_ns,
                 "sha256": reader.checksum,
-                "rows": self.counts["read"] - self._rows_before,
-                **({} if self._whole_days else self._place_of_day()),
+                "rows": self.rows_read - rows_before,
             }
         )
+        self._places.append(places)
 
-    def _of_dated_file(self, file: RawFile, block: RawBlock, converted: ConvertedBlock) -> DayRows:
-        assert file.day is not None
+    def _within_reach(self, file_day: date, converted: ConvertedBlock) -> tuple[np.ndarray, np.ndarray]:
+        """The day of every row of a dated file, and its reason: a row beyond reach stays with its file."""
         before, after = self.dataset.source.neighbours
-        own = _number(file.day)
+        own = day_number(file_day)
         day = converted.day.fill_null(own).to_numpy()
         within_reach = (day >= own - after) & (day <= own + before)
         rank = converted.rank
         if not within_reach.all():
             rank = np.where(within_reach, rank, np.minimum(rank, RANK["outside_day"])).astype(np.uint8)
-        owner = np.where(within_reach, day, own)
-        return self._mine(file, block, converted, owner, rank)
+        return np.where(within_reach, day, own), rank
 
-    def _of_shared_file(self, file: RawFile, block: RawBlock, converted: ConvertedBlock, day: np.ndarray) -> DayRows:
-        return self._mine(file, block, converted, day, converted.rank)
-
-    def _mine(
-        self, file: RawFile, block: RawBlock, converted: ConvertedBlock, owner: np.ndarray, rank: np.ndarray
+    def _taken(
+        self,
+        file: RawFile,
+        block: RawBlock,
+        converted: ConvertedBlock,
+        owner: np.ndarray,
+        rank: np.ndarray,
+        places: "_Places",
+        rows_before: int,
     ) -> DayRows:
-        mine = owner == _number(self.day)
-        positions = np.flatnonzero(mine)
-        first, last = _number(self.dataset.partitions.start), _number(self.dataset.last_day())
-        outside = int(((owner < first) | (owner > last)).sum()) if len(positions) < len(owner) else 0
-        row_id = np.arange(self.counts["in"], self.counts["in"] + len(positions), dtype=np.int64)
-        if len(positions):
-            before = self.counts["read"] - self._rows_before
-            self._mine_in_file.append((len(positions), before + int(positions[0]), before + int(positions[-1])))
-        self._count("read", len(owner))
-        self._count("in", len(positions))
-        self._count("outside_partitions", outside)
-        self._count("other_day", len(owner) - len(positions) - outside)
-        return DayRows(file, block, converted, positions, row_id, rank[positions])
-
-    @property
-    def _whole_days(self) -> bool:
-        """Whether every file holds rows of its own day only."""
-        return self.dataset.source.dated and self.dataset.source.neighbours == (0, 0)
-
-    def _place_of_day(self) -> dict[str, object]:
-        blocks = self._mine_in_file
-        ends = [blocks[0][1], blocks[-1][2]] if blocks else []
-        return {"day_rows": sum(rows for rows, _, _ in blocks), "day_ends": ends}
+        """The rows of a block that belong to one of the days, numbered and counted."""
+        place = np.minimum(np.searchsorted(self._numbers, owner), len(self.days) - 1)
+        positions = np.flatnonzero(self._numbers[place] == owner)
+        place = place[positions]
+        if len(positions) < len(owner):
+            self._outside += int(((owner < self._first) | (owner > self._last)).sum())
+        order = np.argsort(place, kind="stable")
+        present, starts, counts = np.unique(place[order], return_index=True, return_counts=True)
+        row_id = np.empty(len(positions), dtype=np.int64)
+        row_id[order] = np.arange(len(positions)) + np.repeat(self._rows_in[present] - starts, counts)
+        in_file = positions[order] + (self.rows_read - rows_before)
+        places.add(present, counts, in_file[starts], in_file[starts + counts - 1])
+        self._rows_in[present] += counts
+        self.rows_read += len(owner)
+        day = self._numbers[place].astype(np.int32)
+        return DayRows(file, block, converted, positions, day, row_id, rank[positions])
 
     def _count(self, name: str, count: int) -> None:
-        if count or name in self.counts:
-            self.counts[name] = self.counts.get(name, 0) + count
+        if count:
+            self._oddities[name] = self._oddities.get(name, 0) + count
+
+
+class _Places:
+    """Where the rows of D days stand in a file: how many there are, the first and the last; each int64 [D]."""
+
+    def __init__(self, days: int) -> None:
+        self._rows = np.zeros(days, dtype=np.int64)
+        self._first, self._last = self._rows.copy(), self._rows.copy()
+
+    def add(self, days: np.ndarray, rows: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
+        new = self._rows[days] == 0
+        self._first[days[new]] = first[new]
+        self._last[days] = last
+        self._rows[days] += rows
+
+    def of(self, day: int) -> dict[str, object]:
+        rows = int(self._rows[day])
+        return {"day_rows": rows, "day_ends": [int(self._first[day]), int(self._last[day])] if rows else []}
 
 
 class _DaysOfFile:
@@ -168,7 +219,7 @@ class _DaysOfFile:
 
     def __init__(self, start: date) -> None:
         self._last: int | None = None
-        self._start = _number(start)
+        self._start = day_number(start)
         self._waiting: list[tuple[RawBlock, ConvertedBlock]] = []
 
     def add(self, block: RawBlock, converted: ConvertedBlock) -> list[tuple[RawBlock, ConvertedBlock, np.ndarray]]:
@@ -197,5 +248,6 @@ class _DaysOfFile:
         return released
 
 
-def _number(day: date) -> int:
+def day_number(day: date) -> int:
+    """Days since 1970-01-01."""
     return (day - EPOCH) // timedelta(days=1)

@@ -10,9 +10,12 @@ from pipeline.config import Dataset
 from pipeline.contracts import Column, PipelineError
 from pipeline.events.convert import ACCEPTED, RANK
 from pipeline.events.origin import declared_columns
-from pipeline.events.reading import DayReader, DayRows
+from pipeline.events.parts import DayParts
+from pipeline.events.reading import DayRows, DaysReader, day_number
 from pipeline.events.reasons import REASONS
 from pipeline.store import POLARS_DTYPES, Store, safe_run
+
+ROW_ID_BITS = 44  # beside them there is room for any day
 
 
 def rejected_columns() -> list[Column]:
@@ -27,15 +30,14 @@ def rejected_columns() -> list[Column]:
     ]
 
 
-def refused_rows(rows: DayRows, dataset: Dataset) -> pl.DataFrame:
-    """The refused rows of a block, as they stand in `rejected_events`."""
+def add_refused_rows(rows: DayRows, dataset: Dataset, refused: DayParts) -> None:
+    """Adds the refused rows of a block, as they stand in `rejected_events`."""
     chosen = np.flatnonzero(rows.rank != ACCEPTED)
-    return _rejected_frame(rows, chosen, rows.rank[chosen], dataset)
+    if len(chosen):
+        refused.add(_rejected_frame(rows, chosen, rows.rank[chosen], dataset), rows.day[chosen])
 
 
 def _rejected_frame(rows: DayRows, chosen: np.ndarray, rank: np.ndarray, dataset: Dataset) -> pl.DataFrame:
-    if not len(chosen):
-        return no_rejected()
     positions = rows.positions[chosen]
     names = [column.from_ or name for name, column in declared_columns(dataset).items()]
     timestamp = list(declared_columns(dataset)).index("timestamp")
@@ -55,31 +57,42 @@ def _rejected_frame(rows: DayRows, chosen: np.ndarray, rank: np.ndarray, dataset
     )
 
 
-def read_duplicates(
-    row_ids: Sequence[int], reader: DayReader, dataset: Dataset, first_reading: Sequence[Mapping[str, object]]
-) -> pl.DataFrame:
-    """Reads the day once more for the raw text of dropped duplicates, which only the sort could tell."""
-    wanted = np.array(sorted(row_ids))
-    found = []
+def rejected_of(parts: Sequence[DayParts], day: date) -> pl.DataFrame:
+    """`rejected_events` of a day, by `row_id`."""
+    found = [rows for one in parts for rows in one.of(day_number(day))]
+    rejected = pl.concat([pl.DataFrame(schema=_schema()), *found]).rechunk()
+    return rejected if rejected["row_id"].is_sorted() else rejected.sort("row_id")
+
+
+def add_duplicates(row_ids: Mapping[date, np.ndarray], reader: DaysReader, dataset: Dataset, refused: DayParts) -> None:
+    """Reads the days once more for the raw text of dropped duplicates, which only the sort could tell.
+
+    Args:
+        row_ids: Of the duplicates of each day, int64.
+        reader: Of these days.
+        dataset: The declarations.
+        refused: Gets them as they stand in `rejected_events`.
+    """
+    wanted = np.concatenate([_keys(day_number(day), numbers) for day, numbers in row_ids.items()])
     for rows in reader.rows():
-        chosen = np.flatnonzero(np.isin(rows.row_id, wanted))
-        found.append(_rejected_frame(rows, chosen, np.full(len(chosen), RANK["duplicate"]), dataset))
-    if reader.raw_files != first_reading:
-        raise PipelineError(
-            f"events of {reader.day}: raw files changed while they were read; run the day again when they are complete"
-        )
-    return pl.concat(found)
+        chosen = np.flatnonzero(np.isin(_keys(rows.day.astype(np.int64), rows.row_id), wanted))
+        if len(chosen):
+            rank = np.full(len(chosen), RANK["duplicate"])
+            refused.add(_rejected_frame(rows, chosen, rank, dataset), rows.day[chosen])
 
 
-def refuse_bad_day(
-    day: date, dataset: Dataset, store: Store, run: str, reader: DayReader, rejected: pl.DataFrame
-) -> None:
+def _keys(day: np.ndarray | int, row_id: np.ndarray) -> np.ndarray:
+    """Day and row_id in one int64."""
+    return day * 2**ROW_ID_BITS + row_id
+
+
+def refuse_bad_day(day: date, dataset: Dataset, store: Store, run: str, rows_in: int, rejected: pl.DataFrame) -> None:
     """Stops a day of which too much is refused; its refused rows are left in `_failed/<run>/`.
 
     Raises:
         PipelineError: More than `max_rejected_share` of the day's rows are refused; with the leading reasons.
     """
-    share = rejected.height / max(1, reader.counts["in"])
+    share = rejected.height / max(1, rows_in)
     if share <= dataset.quality.max_rejected_share:
         return
     directory = store.failed_directory(run, "rejected_events", day)
@@ -95,15 +108,10 @@ def refuse_bad_day(
     first = leading.row(0, named=True)
     example = f"column {first['column']}, " if first["column"] else ""
     raise PipelineError(
-        f"events of {day}: {rejected.height:,} of {reader.counts['in']:,} rows ({share:.1%}) are refused, more than "
+        f"events of {day}: {rejected.height:,} of {rows_in:,} rows ({share:.1%}) are refused, more than "
         f"max_rejected_share = {dataset.quality.max_rejected_share}: {reasons} ({example}for example {first['raw'][:120]!r}); "
         f"they lie in {path}: mend the log or the dataset file, or raise [quality] max_rejected_share"
     )
-
-
-def no_rejected() -> pl.DataFrame:
-    """`rejected_events` without rows."""
-    return pl.DataFrame(schema=_schema())
 
 
 def _schema() -> dict[str, pl.DataType]:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
 
 
@@ -18,11 +19,12 @@ class RawFile:
     """One raw file as it was found.
 
     Attributes:
-        path: Where it is, absolute.
-        name: What users are shown: relative to the dataset file's folder when inside it, else absolute.
+        path: Where it is, absolute; for an object of a store where its copy on this machine is, once `fetch` was called.
+        name: What users are shown: relative to the dataset file's folder when inside it, else absolute, or the URL.
         day: The UTC day in its name, None where the path holds no `{date}`.
         bytes: Its size when it was found.
         mtime_ns: Its time of modification when it was found, in ns since 1970.
+        copy: Makes the copy of an object unless it is there; None for a file of this machine.
     """
 
     path: Path
@@ -30,6 +32,22 @@ class RawFile:
     day: date | None
     bytes: int
     mtime_ns: int
+    copy: "Callable[[RawFile], None] | None" = field(default=None, compare=False, repr=False)
+
+    @property
+    def place(self) -> str:
+        """What tells the file from all others, and what (bytewise) path order is by: its path, or the URL of an object."""
+        return str(self.path) if self.copy is None else self.name
+
+    def fetch(self) -> Path:
+        """Where the file can be read; the first call for an object of a store copies it to this machine.
+
+        Raises:
+            PipelineError: The object is gone, has changed since it was found, or cannot be read.
+        """
+        if self.copy is not None:
+            self.copy(self)
+        return self.path
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +55,12 @@ class RawBlock:
     """A run of consecutive records of one file, in file order. R rows.
 
     Attributes:
-        frame: All raw columns [R]. CSV: all String, missing cells null. NDJSON: String with the exact text. Parquet:
-            the types of the file.
-        line: Int64 [R], the physical line, counted from 1, on which the record starts; null for Parquet.
+        frame: All raw columns [R]. CSV, fixed width, regex: String, missing cells null; columns of CSV that were asked for as
+            `integers` are Int64 in blocks where each cell is missing or what Python prints of an int64. JSON: String
+            with the exact text. Parquet, Arrow: the types of the file.
+        line: Int64 [R], the physical line, counted from 1, on which the record starts; null for Parquet and Arrow.
         malformed: Boolean [R], True where the record could not be cut into cells; these are then all null.
-        typed: NDJSON: the columns that `sql` expressions use and that are no text, typed [R].
+        typed: JSON: the columns that `sql` expressions use and that are no text, typed [R].
     """
 
     frame: pl.DataFrame
@@ -76,9 +95,11 @@ class BlockReader(Iterator[RawBlock], ABC):
             while it was read. What was delivered before that must not be used.
     """
 
-    def __init__(self, *, file: RawFile, block_bytes: int) -> None:
+    def __init__(self, *, file: RawFile, dataset: Dataset, block_bytes: int) -> None:
         self.file = file
+        self.dataset = dataset
         self.block_bytes = max(1, block_bytes)
+        self.integers: frozenset[str] = frozenset()  # raw columns that may come as numbers where that loses nothing
         self._warnings: dict[str, int] = {}
         self._checksum: str | None = None
         self._exhausted = False
@@ -95,6 +116,7 @@ class BlockReader(Iterator[RawBlock], ABC):
         if self._exhausted:
             raise StopIteration
         if self._running is None:
+            self.file.fetch()
             self._running = self._blocks()
         try:
             return next(self._running)
@@ -125,6 +147,8 @@ class BlockReader(Iterator[RawBlock], ABC):
         self._warnings[oddity] = self._warnings.get(oddity, 0) + count
 
     def _refuse_changed(self) -> None:
+        if self.file.copy is not None:  # the copy is ours; that the object stayed the same is looked at when it is made
+            return
         try:
             now = self.file.path.stat()
         except OSError as error:

@@ -1,40 +1,21 @@
 """Where the records of CSV bytes begin and end, found by whole arrays; only irregular lines are looked at one by one."""
 
-import codecs
-from dataclasses import dataclass, field, replace
-
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.sources.csv_exact import Dialect, record_at
-
-LF, CR = 10, 13
-Positions = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-Octets = npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class Borders:
-    """The complete records at the front of some bytes. R records.
-
-    Attributes:
-        malformed: Whether a record is no row: another number of cells, or what csv refuses, or no UTF-8 [R].
-        start: First byte of each [R].
-        end: Byte behind each [R], line end included.
-        line: Line on which each starts [R], the first line being 0.
-        consumed: Bytes that are dealt with, blank lines included.
-        lines: Lines that are dealt with.
-        cells: Record -> its cells, for those whose quotes only the exact way can read.
-    """
-
-    malformed: Flags
-    start: Positions
-    end: Positions
-    line: Positions
-    consumed: int
-    lines: int
-    cells: dict[int, list[str]] = field(default_factory=dict)
+from pipeline.sources.lines import (
+    CR,
+    LF,
+    Borders,
+    Flags,
+    Octets,
+    Positions,
+    begin_with,
+    borders_between,
+    drop_blanks,
+    lone_returns,
+    mark_undecodable,
+)
 
 
 def find_borders(text: bytes, *, width: int, dialect: Dialect) -> Borders | None:
@@ -60,16 +41,20 @@ def find_borders(text: bytes, *, width: int, dialect: Dialect) -> Borders | None
     at = np.flatnonzero(marks)
     mark = octets[at]
     quotes = at[mark == quote[0]] if quoted else at[:0]
-    lone = _lone_returns(octets) if b"\r" in text else at[:0]
+    lone = lone_returns(octets) if b"\r" in text else at[:0]
     lone_outside = lone[np.searchsorted(quotes, lone) % 2 == 0]
     opening = np.arange(len(quotes)) % 2 == 0
-    if len(lone_outside) or not _regular(octets, quotes, opening, separator[0], quote).all():
+    if (
+        len(lone_outside)
+        or not _regular(octets, quotes, opening, separator[0], quote).all()
+        or (quoted and dialect.comment is not None and _hold_comment(octets, at[mark == LF] + 1, dialect.comment))
+    ):
         found = _line_by_line(text, octets, at, quotes, lone, width=width, dialect=dialect)
     else:
         found = _by_parity(at, mark, separator[0], quote[0] if quoted else None, width=width)
     if not text.isascii():
-        _mark_undecodable(text, found)
-    return _without_blanks(found, octets)
+        mark_undecodable(text, found)
+    return drop_blanks(found, octets, comment=dialect.comment)
 
 
 def _by_parity(at: Positions, mark: Octets, separator: int, quote: int | None, *, width: int) -> Borders:
@@ -85,15 +70,7 @@ def _by_parity(at: Positions, mark: Octets, separator: int, quote: int | None, *
         last = np.flatnonzero(is_end & ~is_open)
         lines = np.cumsum(is_end)[last]
         separators = np.diff(np.cumsum((mark == separator) & ~is_open)[last], prepend=0)
-    end = at[last] + 1
-    return Borders(
-        malformed=separators != width - 1,
-        start=np.concatenate([[0], end[:-1]])[: len(end)],
-        end=end,
-        line=np.concatenate([[0], lines[:-1]])[: len(end)],
-        consumed=int(end[-1]) if len(end) else 0,
-        lines=int(lines[-1]) if len(lines) else 0,
-    )
+    return borders_between(at[last] + 1, lines, malformed=separators != width - 1)
 
 
 def _line_by_line(
@@ -123,6 +100,8 @@ def _line_by_line(
     dirty = np.bincount(quote_line, minlength=len(end)) % 2 == 1
     dirty[quote_line[~regular]] = True
     dirty[np.searchsorted(end, lone, side="right")] = True
+    # Whatever a comment holds, it ends with its line.
+    dirty[begin_with(octets, start, dialect.comment)] = False
     separators = at[octets[at] == separator]
     line = np.searchsorted(end, separators, side="right")
     outside = (np.searchsorted(quotes, separators) - quotes_before[line]) % 2 == 0
@@ -169,44 +148,6 @@ def _regular(octets: Octets, quotes: Positions, opening: Flags, separator: int, 
     return np.where(opening, opens, closes)
 
 
-def _lone_returns(octets: Octets) -> Positions:
-    """The carriage returns that stand before something other than a newline."""
-    returns = np.flatnonzero(octets[:-1] == CR)
-    return returns[octets[returns + 1] != LF]
-
-
-def _mark_undecodable(text: bytes, found: Borders) -> None:
-    """Marks the records that are not UTF-8."""
-    view = memoryview(text)[: found.consumed]
-    begin = 0
-    while begin < found.consumed:
-        try:
-            codecs.utf_8_decode(view[begin:], "strict", True)
-        except UnicodeDecodeError as error:
-            record = int(np.searchsorted(found.end, begin + error.start, side="right"))
-            found.malformed[record] = True
-            found.cells.pop(record, None)
-            begin = int(found.end[record])
-        else:
-            return
-
-
-def _without_blanks(found: Borders, octets: Octets) -> Borders:
-    """The records without the blank lines, which are none."""
-    length = found.end - found.start
-    blank = (length == 1) | ((length == 2) & (octets[found.start] == CR))
-    # A blank line may hold several carriage returns.
-    several = np.flatnonzero((octets[found.start] == CR) & ~blank)
-    for row in several.tolist():
-        blank[row] = not bytes(octets[found.start[row] : found.end[row]]).strip(b"\r\n")
-    if not blank.any():
-        return found
-    rows = np.cumsum(~blank) - 1
-    return replace(
-        found,
-        malformed=found.malformed[~blank],
-        start=found.start[~blank],
-        end=found.end[~blank],
-        line=found.line[~blank],
-        cells={int(rows[row]): fields for row, fields in found.cells.items()},
-    )
+def _hold_comment(octets: Octets, end: Positions, comment: str) -> bool:
+    """Whether a line may be a comment, given the bytes behind the lines."""
+    return bool(begin_with(octets, np.concatenate([[0], end[end < len(octets)]]), comment).any())

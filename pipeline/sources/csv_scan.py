@@ -1,45 +1,46 @@
 """CSV bytes -> records and their cells: by arrays and polars, and record by record where these cannot tell."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
 
 import numpy as np
 import polars as pl
 
-from pipeline.sources.csv_borders import Borders, Flags, Positions, find_borders
+from pipeline.sources.csv_borders import find_borders
 from pipeline.sources.csv_exact import Dialect, exact_records
+from pipeline.sources.csv_numbers import cut_numbers
+from pipeline.sources.csv_plain import find_plain
+from pipeline.sources.lines import Borders, Cut, Flags, present, splice
 from pipeline.sources.text import BOM
 
 
-@dataclass(frozen=True)
-class Cut:
-    """The complete records at the front of some bytes. R records.
-
-    Attributes:
-        frame: Their cells, String [R]; all null where malformed.
-        borders: Where they are.
-    """
-
-    frame: pl.DataFrame
-    borders: Borders
-
-
-def cut(text: bytes, *, names: list[str], dialect: Dialect) -> Cut:
+def cut(text: bytes, *, names: list[str], dialect: Dialect, integers: Collection[str] = ()) -> Cut:
     """Cuts bytes into records and cells.
 
     Args:
         text: Bytes that begin with a record.
         names: The columns; a record with another number of cells is malformed.
         dialect: How records are cut.
+        integers: Columns that may come as Int64: see `cut_numbers`.
 
     Returns:
         All records that end within `text`: the same ones, with the same cells, that `exact_records` gives.
     """
+    if (found := cut_numbers(text, names=names, dialect=dialect, integers=integers)) is not None:
+        return found
+    cut_fast = _cut_plain if dialect.plain else _cut_quoted
+    return cut_fast(text, names=names, dialect=dialect) or _cut_exactly(text, names=names, dialect=dialect)
+
+
+def _cut_quoted(text: bytes, *, names: list[str], dialect: Dialect) -> Cut | None:
     borders = find_borders(text, width=len(names), dialect=dialect)
-    if borders is not None:
-        frame = _cells(text, borders, names=names, dialect=dialect)
-        if frame is not None:
-            return Cut(frame, borders)
-    return _cut_exactly(text, names=names, dialect=dialect)
+    frame = _cells(text, borders, names=names, dialect=dialect) if borders is not None else None
+    return Cut(frame, borders) if frame is not None and borders is not None else None
+
+
+def _cut_plain(text: bytes, *, names: list[str], dialect: Dialect) -> Cut | None:
+    plain = find_plain(text, width=len(names), dialect=dialect)
+    frame = _cells(plain.text, plain.text_borders, names=names, dialect=plain.dialect) if plain is not None else None
+    return Cut(frame, plain.borders) if frame is not None and plain is not None else None
 
 
 def _cells(text: bytes, borders: Borders, *, names: list[str], dialect: Dialect) -> pl.DataFrame | None:
@@ -64,8 +65,7 @@ def _regular_cells(
     start, end = borders.start[regular], borders.end[regular]
     if not len(start):
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-    whole = int((end - start).sum()) == borders.consumed
-    clean = text[: borders.consumed] if whole else _spliced(text, start, end, borders.consumed)
+    clean = splice(text, start, end, borders.consumed)
     if clean.startswith(BOM):  # polars would take it for the mark of a file
         return None
     nulls = sorted(dialect.nulls)
@@ -90,17 +90,8 @@ def _regular_cells(
     frame.columns = names
     if dialect.quote is not None and dialect.quote.encode() in clean:
         # polars keeps "" as an empty text
-        frame = frame.with_columns(pl.when(~pl.all().is_in(nulls)).then(pl.all()))
+        frame = frame.with_columns(present(pl.all(), nulls))
     return frame
-
-
-def _spliced(text: bytes, start: Positions, end: Positions, size: int) -> bytes:
-    """The bytes of these records, one behind the other."""
-    steps = np.zeros(size + 1, dtype=np.int8)
-    steps[start] += 1
-    steps[end] -= 1
-    kept = np.cumsum(steps[:-1], dtype=np.int8).astype(np.bool_)
-    return np.frombuffer(text, dtype=np.uint8)[:size][kept].tobytes()
 
 
 def _cut_exactly(text: bytes, *, names: list[str], dialect: Dialect) -> Cut:
@@ -109,8 +100,11 @@ def _cut_exactly(text: bytes, *, names: list[str], dialect: Dialect) -> Cut:
     missing = [""] * len(names)
     rows = [record.fields if fits and record.fields else missing for record, fits in zip(records, good, strict=True)]
     consumed = records[-1].end if records else 0
-    # Blank lines behind the last record are dealt with as well, so that they are not looked at again and again.
-    while (end := text.find(b"\n", consumed) + 1) and not text[consumed:end].strip(b"\r\n"):
+    # Blank lines and comments behind the last record are dealt with as well, not looked at again and again.
+    comment = (dialect.comment or "\n").encode()
+    while (end := text.find(b"\n", consumed) + 1) and (
+        not text[consumed:end].strip(b"\r\n") or text.startswith(comment, consumed)
+    ):
         consumed = end
     return Cut(
         _rows(rows, names=names, dialect=dialect),

@@ -3,8 +3,9 @@
 import bz2
 import gzip
 import hashlib
+import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import PurePath
 from typing import Protocol
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pipeline.contracts import PipelineError
 from pipeline.sources.block import RawFile, unreadable
 
-COMPRESSIONS = (".gz", ".bz2", ".zst")
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": "xz"}
 STEP = 1 << 18
 
 
@@ -38,6 +39,15 @@ def split_extension(name: str) -> tuple[str, str]:
     return path.suffix, ""
 
 
+def compression_of(name: str, declared: str | None) -> str:
+    """How a file is packed: as `[source] compression` declares, else by its extension.
+
+    >>> compression_of("2020-01-01.csv.gz", None), compression_of("2020-01-01.csv.gz", "none")
+    ('gzip', 'none')
+    """
+    return declared or COMPRESSIONS.get(split_extension(name)[1], "none")
+
+
 class ByteStream:
     """The unpacked bytes of a raw file, and the checksum of the stored ones from the same pass.
 
@@ -45,9 +55,9 @@ class ByteStream:
         PipelineError: When the file is missing, may not be read, or is corrupt or cut.
     """
 
-    def __init__(self, file: RawFile) -> None:
+    def __init__(self, file: RawFile, compression: str | None) -> None:
         self.file = file
-        self._compression = split_extension(file.name)[1]
+        self._compression = compression_of(file.name, compression)
         try:
             self._stored = _Hashed(file)
         except OSError as error:
@@ -73,7 +83,7 @@ class ByteStream:
         """Up to `size` unpacked bytes; b"" at the end."""
         try:
             return self._unpacked.read(size)
-        except (EOFError, zlib.error, pa.ArrowException, OSError) as error:
+        except (EOFError, zlib.error, lzma.LZMAError, pa.ArrowException, OSError) as error:
             # What the system refuses has a number; what the decompressors refuse has none.
             if isinstance(error, OSError) and error.errno is not None and self._stored.failed:
                 raise unreadable(self.file, error) from None
@@ -89,16 +99,18 @@ class ByteStream:
         return self._stored.sha256.hexdigest()
 
     def _open(self) -> Readable:
-        if self._compression and self.file.bytes == 0:
+        if self._compression != "none" and self.file.bytes == 0:
             self._stored.close()
             raise PipelineError(
                 f"{self.file.name}: the compressed file is empty; bring the complete file and run the day again"
             )
-        if self._compression == ".gz":
+        if self._compression == "gzip":
             return gzip.GzipFile(fileobj=self._stored, mode="rb")  # type: ignore[arg-type]
-        if self._compression == ".bz2":
-            return _Bz2(self._stored)
-        if self._compression == ".zst":
+        if self._compression == "bz2":
+            return _Strict(self._stored, bz2.BZ2Decompressor)
+        if self._compression == "xz":
+            return _Strict(self._stored, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ))
+        if self._compression == "zstd":
             return pa.CompressedInputStream(pa.PythonFile(self._stored, mode="r"), "zstd")
         return self._stored
 
@@ -131,12 +143,13 @@ class _Hashed:
         self._file.close()
 
 
-class _Bz2:
-    """bz2 without the standard library's leniency: what follows a stream must be another stream."""
+class _Strict:
+    """bz2 and xz without the standard library's leniency: what follows a stream must be another stream."""
 
-    def __init__(self, stored: Readable) -> None:
+    def __init__(self, stored: Readable, new_stream: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]) -> None:
         self._stored = stored
-        self._stream = bz2.BZ2Decompressor()
+        self._new_stream = new_stream
+        self._stream = new_stream()
         self._rest = b""
 
     def read(self, size: int, /) -> bytes:
@@ -145,7 +158,7 @@ class _Bz2:
                 self._rest = self._stream.unused_data or self._stored.read(STEP)
                 if not self._rest:
                     return b""
-                self._stream = bz2.BZ2Decompressor()
+                self._stream = self._new_stream()
             elif self._stream.needs_input and not self._rest:
                 self._rest = self._stored.read(STEP)
                 if not self._rest:

@@ -26,10 +26,10 @@ class HeldText:
         PipelineError: When the file as a whole is not in the declared encoding.
     """
 
-    def __init__(self, stream: ByteStream, *, encoding: str, block_bytes: int) -> None:
+    def __init__(self, stream: ByteStream, *, encoding: str, table: str, block_bytes: int) -> None:
         self._pieces = stream.pieces(block_bytes)
         self._block_bytes = block_bytes
-        self._declared = f'{stream.file.name}: the file cannot be read as [source.csv] encoding = "{encoding}"'
+        self._declared = f'{stream.file.name}: the file cannot be read as [source.{table}] encoding = "{encoding}"'
         name = codecs.lookup(encoding).name
         plain = name in ("utf-8", "utf-8-sig")
         self._decoder = None if plain else codecs.getincrementaldecoder(name)(errors=UNDECODABLE)

@@ -183,7 +183,7 @@ def _identity(dataset: Dataset) -> dict[str, Any]:
         "name": dataset.name,
         "user_id": dataset.columns.user_id.type,
         "item_id": dataset.columns.item_id.type,
-        "timestamp": timestamp.model_dump(exclude_none=True, by_alias=True),
+        "timestamp": timestamp.model_dump(mode="json", exclude_defaults=True, by_alias=True),
         "start": dataset.partitions.start.isoformat(),
         "actions": list(dataset.action_names),
     }

@@ -5,13 +5,23 @@ import codecs
 import gzip
 import hashlib
 import io
-from typing import IO, Any
+import lzma
+from typing import IO, Any, Protocol
 
 BLOCK_BYTES = 1 << 20
 UNDECODABLE = "pipeline-raw-undecodable"
+COMPRESSIONS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd", "xz": "xz"}
 
 # A lone surrogate, which is no UTF-8 either: its record cannot be decoded.
 codecs.register_error(UNDECODABLE, lambda error: ("\udc80", error.end))  # type: ignore[attr-defined]
+
+
+class Readable(Protocol):
+    """Something to read bytes from."""
+
+    def read(self, size: int, /) -> bytes:
+        """About `size` bytes; b"" at the end."""
+        ...
 
 
 class Hashed(io.RawIOBase):
@@ -35,11 +45,11 @@ class Hashed(io.RawIOBase):
 class Utf8:
     """Text of any encoding as UTF-8; what cannot be decoded becomes bytes that are none."""
 
-    def __init__(self, stream: IO[bytes], encoding: str) -> None:
+    def __init__(self, stream: Readable, encoding: str) -> None:
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder(encoding)(errors=UNDECODABLE)
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int, /) -> bytes:
         """About `size` bytes; b"" at the end."""
         while packed := self._stream.read(size):
             if text := self._utf8(packed, final=False):
@@ -53,14 +63,26 @@ class Utf8:
             return b""
 
 
-def unpacked(stored: io.RawIOBase, name: str) -> IO[bytes]:
+def as_utf8(stream: Readable, encoding: str) -> Readable:
+    """A text of a declared encoding as UTF-8."""
+    return stream if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig") else Utf8(stream, encoding)
+
+
+def compression_of(name: str, declared: str | None) -> str:
+    """How a file is packed, as declared or by its extension: none, gzip, bz2, zstd or xz."""
+    return declared or COMPRESSIONS.get(name.lower().rpartition(".")[2], "none")
+
+
+def unpacked(stored: io.RawIOBase, compression: str) -> Readable:
     """The unpacked bytes of a file."""
-    name, buffered = name.lower(), io.BufferedReader(stored, BLOCK_BYTES)
-    if name.endswith(".gz"):
-        return gzip.open(buffered)  # type: ignore[return-value]
-    if name.endswith(".bz2"):
-        return bz2.open(buffered)  # type: ignore[return-value]
-    if name.endswith(".zst"):
+    buffered = io.BufferedReader(stored, BLOCK_BYTES)
+    if compression == "gzip":
+        return gzip.open(buffered)
+    if compression == "bz2":
+        return bz2.open(buffered)
+    if compression == "xz":
+        return lzma.open(buffered)
+    if compression == "zstd":
         import pyarrow as pa
 
         return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(buffered, mode="r"), "zstd"))  # type: ignore[arg-type]

@@ -1,0 +1,185 @@
+"""What a pass over the rows found, written into the draft: days, actions, and the share that may be refused."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from math import ceil
+
+from pipeline.inspection.counts import MOST_KEYS, Counts
+from pipeline.inspection.places import Place, share_of_days
+from pipeline.inspection.propose import Proposal
+
+DEFAULT_SHARE = 0.01
+FAR_DAYS = 30  # a gap before or behind a few rows, which then are no days of the log
+MOST_ACTIONS = 255  # as many as a dataset file may name
+
+
+def set_days(proposal: Proposal, start: date, end: date | None) -> None:
+    """Writes `[partitions]`."""
+    proposal.draft.tables["partitions"] = {"start": start, **({"end": end} if end else {})}
+
+
+def say_sample_days(proposal: Proposal, place: Place) -> None:
+    """Writes the days that the sample and the names of the files tell."""
+    days = list(place.days)
+    if not days and proposal.first_us is not None and proposal.last_us is not None:
+        days = [datetime.fromtimestamp(us // 1_000_000, UTC).date() for us in (proposal.first_us, proposal.last_us)]
+    draft = proposal.draft
+    if not days:
+        set_days(proposal, date(1990, 1, 1), None)
+        draft.doubt("partitions: no time could be read, so that start is not known")
+        return
+    set_days(proposal, min(days), max(days))
+    where = "the names of the files" if place.days else "the sample"
+    draft.reasons["partitions", "start"] = f"the first day in {where}"
+    draft.reasons["partitions", "end"] = f"the last day in {where}"
+    if place.days and len(set(days)) <= (max(days) - min(days)).days:
+        draft.say("source", "missing_day", "empty", "not every day has a file")
+    if not place.days:
+        draft.doubt(
+            "partitions: only a sample was read; leave --quick out to count the days, the actions and the refused rows"
+        )
+
+
+def say_counts(proposal: Proposal, counts: Counts, place: Place) -> None:
+    """Writes what a pass over all rows found."""
+    draft = proposal.draft
+    for problem in counts.problems:
+        draft.doubt(f"a run would stop: {problem}")
+    first, last, outside = _days_of_log(counts)
+    if first is None or last is None:
+        draft.doubt("partitions: no row has a usable time, so that start is not known")
+    else:
+        set_days(proposal, first, last)
+        with_rows = sum(first <= day <= last for day in counts.days)
+        every = (last - first).days + 1
+        draft.reasons["partitions", "start"] = (
+            f"{with_rows} of {every:,} days have rows" if with_rows < every else "every day from here to end has rows"
+        )
+        if outside:
+            draft.doubt(
+                f"partitions: {outside:,} rows lie far before or behind, the first on {min(counts.days)} and the last on "
+                f"{max(counts.days)}; they are counted as outside_partitions"
+            )
+        edges = [
+            day for day in counts.days if (day < first or day > last) and counts.days[day][0] == counts.days[day][1]
+        ]
+        if edges:
+            draft.doubt(
+                f"partitions: of {edges[0]} and {len(edges) - 1} further days beyond start and end all rows are refused"
+            )
+        if place.days:
+            _say_dated(proposal, counts, place, (last - first).days + 1)
+    _say_actions(proposal, counts)
+    within = [day for day in counts.days if first is not None and last is not None and first <= day <= last]
+    _say_quality(proposal, counts, within)
+    _say_population(proposal, counts)
+
+
+def _days_of_log(counts: Counts) -> tuple[date | None, date | None, int]:
+    """First and last day, and how many rows lie beyond a long gap before the first or behind the last."""
+    days = sorted(day for day, (rows, refused) in counts.days.items() if rows > refused) or sorted(counts.days)
+    if not days:
+        return None, None, 0
+    total, few = sum(rows for rows, _ in counts.days.values()), 0.001
+    outside = 0
+    for side in (0, -1):
+        beyond = 0
+        while len(days) > 1:
+            ordered = days if side == 0 else days[::-1]
+            run, at = 0, 0
+            # Up to the next long gap, as long as hardly any rows lie before it.
+            while at + 1 < len(ordered) and abs((ordered[at + 1] - ordered[at]).days) <= FAR_DAYS:
+                run += counts.days[ordered[at]][0]
+                at += 1
+            run += counts.days[ordered[at]][0]
+            if at + 1 == len(ordered) or beyond + run > few * total:
+                break
+            beyond += run
+            days = days[at + 1 :] if side == 0 else days[: len(days) - at - 1]
+        outside += beyond
+    return days[0], days[-1], outside
+
+
+def _say_dated(proposal: Proposal, counts: Counts, place: Place, days: int) -> None:
+    draft = proposal.draft
+    before, after, _ = share_of_days(counts.distances)
+    if before or after:
+        rows = counts.distances[1] + counts.distances[-1]
+        draft.say(
+            "source",
+            "neighbours",
+            [before, after],
+            f"{rows:,} rows belong to the day after or before that of their file",
+        )
+    missing = days - len(set(place.days))
+    if missing > 0:
+        draft.say("source", "missing_day", "empty", f"{missing} days have no file")
+
+
+def _say_actions(proposal: Proposal, counts: Counts) -> None:
+    draft, found = proposal.draft, counts.actions + counts.unknown
+    names = draft.get("actions", "names")
+    # Of equally frequent ones the order of the draft, so that twice gives the same file.
+    order: dict[str, int] = {name: at for at, name in enumerate(names or ())}
+    counted = dict(sorted(found.items(), key=lambda entry: (-entry[1], order.get(entry[0], len(order)), entry[0])))
+    shown = ", ".join(f"{name} {rows:,}" for name, rows in list(counted.items())[:12])
+    if len(counted) > 12:
+        shown += f" and {len(counted) - 12} others"
+    if proposal.preset and names is None:
+        draft.remark("columns", f"rows of each action: {shown}")
+        return
+    if not proposal.preset:
+        # What never occurs in an accepted row stays out, unless nothing else is there.
+        names = [
+            *(name for name in counted if name in counts.actions),
+            *(name for name in names if name not in counts.actions),
+        ]
+    if len(names) > MOST_ACTIONS:
+        draft.doubt(
+            f"actions: of {len(names):,} only the {MOST_ACTIONS} most frequent are declared, others are refused"
+        )
+    draft.say("actions", "names", names[:MOST_ACTIONS], f"rows: {shown}" if shown else "")
+    rare = [name for name, rows in counted.items() if rows * 10_000 < counts.rows]
+    if rare:
+        draft.doubt(
+            f"actions: {', '.join(rare[:5])} occurs in less than one row of 10,000; is it an action, or a slip?"
+        )
+
+
+def _say_quality(proposal: Proposal, counts: Counts, days: Sequence[date]) -> None:
+    draft = proposal.draft
+    day, share = counts.worst_day(days)
+    if counts.rows and not counts.accepted:
+        draft.doubt("no row is accepted: the columns or their types are not what they were taken for")
+        return
+    refused = ", ".join(f"{reason} {rows:,}" for reason, rows in counts.reasons.most_common())
+    if share > DEFAULT_SHARE and day is not None:
+        allowed = min(1.0, ceil(share * 1.02 * 20) / 20)
+        draft.say(
+            "quality", "max_rejected_share", allowed, f"on {day} {share:.1%} of the rows are refused; in all: {refused}"
+        )
+    elif refused:
+        draft.remark("quality", f"refused, within the default of 1 % a day: {refused}")
+    if counts.reasons["outside_day"]:
+        rows = counts.reasons["outside_day"]
+        draft.doubt(f"path: {rows:,} rows lie two days or more from the day in the name of their file, and are refused")
+    if "malformed_line" in counts.examples:
+        draft.doubt(f"malformed_line: lines that cannot be cut, such as {counts.examples['malformed_line']!r}")
+    if counts.headers:
+        draft.doubt(f"{counts.headers} rows repeat the header, and are refused: the file was put together from several")
+
+
+def _say_population(proposal: Proposal, counts: Counts) -> None:
+    draft = proposal.draft
+    if counts.users is None and counts.accepted:
+        draft.remark("", f"users, items, ties and duplicates are not counted in more than {MOST_KEYS:,} rows")
+    if counts.ties:
+        draft.remark(
+            "", f"{counts.ties:,} rows equal another of their user in time; these keep their order in the file"
+        )
+    if counts.duplicates:
+        draft.remark(
+            "", f'{counts.duplicates:,} rows repeat another in all columns; [quality] duplicates = "drop" drops them'
+        )
+    if counts.floored:
+        draft.remark("", f"{counts.floored:,} times are finer than a microsecond, and are floored")

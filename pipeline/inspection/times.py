@@ -1,0 +1,232 @@
+"""How a column says when: a unit for numbers, a format for text; read by the conversion that a run uses."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from pipeline.config import TimestampColumn
+from pipeline.contracts import PipelineError
+from pipeline.events.timestamps import convert_times
+from pipeline.events.unit_doctor import EARLIEST_US, SCALES, UnitDoctor, tomorrow_us
+from pipeline.inspection.formats import clock_of, formats_of
+from pipeline.inspection.words import name_score
+
+MOST = 0.9  # of the filled cells have to be read
+EXAMPLES = 300
+PLAIN_NUMBER = r"^[+-]?[0-9]+(?:\.[0-9]*)?$"
+UTC_ASSUMED = (
+    'the times name no zone, UTC is assumed: write timezone = "Europe/London", or where the clock hung, if it did not '
+    "show UTC"
+)
+
+
+@dataclass
+class Reading:
+    """A way to read a column as times.
+
+    Attributes:
+        says: Keys of `[columns] timestamp` besides `from`; with `sql` in its place where numbers need one.
+        reason: What says so.
+        share: Share of the filled cells that it reads as times from 1990 to tomorrow.
+        first_us: The earliest time read.
+        last_us: The latest.
+        text: Whether it is text with a date, which is hardly anything else.
+        date_only: A date without a clock.
+        doubts: What else is plausible.
+    """
+
+    says: dict[str, Any]
+    reason: str
+    share: float
+    first_us: int
+    last_us: int
+    text: bool
+    date_only: bool = False
+    doubts: list[str] = field(default_factory=list)
+
+
+def sniff_time(column: pl.Series) -> Reading | None:
+    """How a column can be read as times; None when it cannot."""
+    filled = column.drop_nulls()
+    if filled.is_empty():
+        return None
+    if isinstance(column.dtype, pl.Datetime | pl.Date):
+        return _of_datetimes(filled)
+    if column.dtype == pl.String:
+        filled = filled.str.strip_chars()
+        filled = filled.filter(filled != "")
+        texts = filled.filter(~filled.str.contains(PLAIN_NUMBER))
+        if len(texts) < 0.5 * len(filled):
+            return _of_numbers(filled, column.name)
+        return _of_text(filled)
+    if column.dtype.is_numeric():
+        return _of_numbers(filled, column.name)
+    return None
+
+
+def is_clock(column: pl.Series) -> str | None:
+    """The format of a column that holds times of day alone; None when it holds something else."""
+    if column.dtype != pl.String:
+        return None
+    return clock_of([cell.strip() for cell in column.drop_nulls().head(EXAMPLES) if cell.strip()], share=MOST)
+
+
+def joined_time(days: pl.Series, clocks: pl.Series, reading: Reading) -> Reading | None:
+    """A date and a clock in two columns, read together with a blank between; None when that gives no times.
+
+    Args:
+        days: The column with the date.
+        clocks: The column with the time of day.
+        reading: How the date is read.
+    """
+    clock = is_clock(clocks)
+    if clock is None or "format" not in reading.says:
+        return None
+    cells = pl.DataFrame([days.cast(pl.String).alias("day"), clocks.alias("clock")]).drop_nulls()
+    says = {**reading.says, "format": f"{reading.says['format']} {clock}"}
+    read = _read((cells["day"] + " " + cells["clock"]).alias(days.name), says)
+    if read is None or read[0] < MOST:
+        return None
+    reason = f"{days.name} holds the date and {clocks.name} the time of day, {_span(read)}"
+    return Reading(says, reason, *read, text=True, doubts=list(reading.doubts))
+
+
+def _of_datetimes(filled: pl.Series) -> Reading | None:
+    naive = getattr(filled.dtype, "time_zone", None) is None
+    says = {"timezone": "UTC"} if naive else {}
+    # The file says itself that these are times: they need no test by their values.
+    read = _read(filled, {**says}) or (0.0, 0, 0)
+    reason = f"the file declares it as {filled.dtype}"
+    doubts = [f"timestamp: {UTC_ASSUMED}"] if naive else []
+    return Reading(says, reason, read[0], read[1], read[2], text=True, date_only=filled.dtype == pl.Date, doubts=doubts)
+
+
+def _of_numbers(filled: pl.Series, name: str) -> Reading | None:
+    named = name_score(name, "timestamp") > 0
+    digits = filled.cast(pl.String) if filled.dtype.is_integer() else filled
+    for scale in SCALES:
+        if scale.factor > 1 and not named:
+            continue  # many ids are as long
+        says: dict[str, Any] = {"unit": scale.unit}
+        cells = filled
+        if scale.factor > 1:
+            says = {"sql": f"CAST({sql_name(name)} AS BIGINT) * {scale.factor}", "unit": scale.unit}
+            cells = filled.cast(pl.Int64, strict=False).drop_nulls() * scale.factor
+        read = _read(cells, {"unit": scale.unit}) if len(cells) else None
+        if read is None or read[0] < MOST:
+            continue
+        reason = f"as {scale.looks} since 1970 these are {_span(read)}"
+        doubts = [f"timestamp: {name} looks like {scale.looks}, which is unusual; ask where the log comes from"]
+        return Reading(says, reason, *read, text=False, doubts=doubts if scale.factor > 1 else [])
+    return _of_digits(digits, name) if digits.dtype == pl.String else None
+
+
+def sql_name(column: str) -> str:
+    """A raw column as an expression names it.
+
+    >>> sql_name("Quantity"), sql_name("event time")
+    ('Quantity', '"event time"')
+    """
+    return column if re.fullmatch(r"[A-Z][A-Za-z0-9_]*", column) else '"' + column.replace('"', '""') + '"'
+
+
+def _of_digits(digits: pl.Series, name: str) -> Reading | None:
+    """Numbers that are the digits of a date."""
+    lengths = digits.str.len_chars().unique().to_list()
+    written = {
+        (8,): [("%Y%m%d", None), ("%y%m%d%H%M", f"CAST({sql_name(name)} AS VARCHAR) || '00'")],
+        (10,): [("%y%m%d%H%M", None), ("%Y%m%d%H%M", f"CAST({sql_name(name)} AS VARCHAR) || '00'")],
+        (12,): [("%Y%m%d%H%M", None), ("%y%m%d%H%M%S", None)],
+        (14,): [("%Y%m%d%H%M%S", None)],
+    }.get(tuple(lengths), [])
+    for format_, sql in written:
+        says = {"format": format_, "timezone": "UTC"}
+        read = _read(digits + "00" if sql else digits, says)
+        if read is not None and read[0] >= MOST:
+            reason = f"digits of dates, {_span(read)}" + (" (with the minute 00 added)" if sql else "")
+            says = {"sql": sql, **says} if sql else says
+            return Reading(
+                says, reason, *read, text=True, date_only=format_ == "%Y%m%d", doubts=[f"timestamp: {UTC_ASSUMED}"]
+            )
+    return None
+
+
+def _of_text(filled: pl.Series) -> Reading | None:
+    distinct = filled.unique(maintain_order=True)
+    examples = pl.concat([distinct.head(EXAMPLES), distinct.tail(EXAMPLES)]).to_list()
+    readings = []
+    for says in formats_of(examples):
+        read = _read(filled, says)
+        if read is not None and read[0] >= MOST:
+            date_only = not re.search(r"%[HIkl]", says["format"])
+            reason = f"such as {filled[0]!r}, {_span(read)}"
+            readings.append(Reading(says, reason, *read, text=True, date_only=date_only))
+    if not readings:
+        return None
+    best = max(reading.share for reading in readings)
+    alike = [reading for reading in readings if reading.share == best]
+    chosen = _likelier(alike, filled)
+    for other in alike:
+        if other is not chosen and other.first_us != chosen.first_us:
+            chosen.doubts.append(
+                f'timestamp: format = "{other.says["format"]}" reads every value as well ({_span_of(other)}), since no '
+                f"value tells day and month apart; {_why(chosen, other, filled)}"
+            )
+    if "timezone" in chosen.says and not re.search(r"UTC|GMT|\+00", chosen.says["format"]):
+        chosen.doubts.append(f"timestamp: {UTC_ASSUMED}")
+    return chosen
+
+
+def _likelier(readings: Sequence[Reading], filled: pl.Series) -> Reading:
+    """Of several readings the one in file order, else the one with the shorter span, else the first."""
+    ordered = [reading for reading in readings if _in_order(reading, filled)]
+    if len(ordered) == 1:
+        return ordered[0]
+    shortest = min(reading.last_us - reading.first_us for reading in readings)
+    return next(reading for reading in readings if reading.last_us - reading.first_us == shortest)
+
+
+def _why(chosen: Reading, other: Reading, filled: pl.Series) -> str:
+    if _in_order(chosen, filled) and not _in_order(other, filled):
+        return "as it was read, the rows are in order of time"
+    if chosen.last_us - chosen.first_us < other.last_us - other.first_us:
+        return "as it was read, the log is the shorter one"
+    return "day before month was taken"
+
+
+def _in_order(reading: Reading, filled: pl.Series) -> bool:
+    us = _convert(filled, reading.says)
+    return us is not None and bool(us.drop_nulls().is_sorted())
+
+
+def _convert(filled: pl.Series, says: dict[str, Any]) -> pl.Series | None:
+    """Microseconds [cells], null where the declaration does not read a cell."""
+    declared = TimestampColumn.model_validate({"from": "t", **says})
+    try:
+        return convert_times(filled, declared, UnitDoctor(declared, "", "t")).us
+    except PipelineError:
+        return None
+
+
+def _read(filled: pl.Series, says: dict[str, Any]) -> tuple[float, int, int] | None:
+    """Share of plausible times, the first and the last of them; None when there is none."""
+    us = _convert(filled, says)
+    if us is None:
+        return None
+    plausible = us.filter((us >= EARLIEST_US) & (us < tomorrow_us()))
+    if plausible.is_empty():
+        return None
+    return len(plausible) / len(filled), int(plausible.min()), int(plausible.max())  # type: ignore[arg-type]
+
+
+def _span(read: tuple[float, int, int]) -> str:
+    first, last = (datetime.fromtimestamp(us // 1_000_000, UTC).date().isoformat() for us in read[1:])
+    return first if first == last else f"{first}..{last}"
+
+
+def _span_of(reading: Reading) -> str:
+    return _span((reading.share, reading.first_us, reading.last_us))
