@@ -40,7 +40,7 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "unstable sort",
-        "events/arrange.py",
+        "events/order.py",
         "return torch.sort(torch.from_numpy(narrow_E), stable=True).indices.numpy()",
         "return len(key_E) - 1 - torch.sort(torch.from_numpy(narrow_E[::-1].copy()), stable=True).indices.numpy()",
         ("test_events_sort.py",),
@@ -54,7 +54,7 @@ MUTANTS = (
     ),
     Mutant(
         "time dropped from the sort key",
-        "events/arrange.py",
+        "events/order.py",
         "_order(users.rebased << times.bits | times.rebased, users.bits + times.bits)",
         "_order(users.rebased, users.bits)",
         ("test_events_sort.py",),

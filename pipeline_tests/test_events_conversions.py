@@ -18,8 +18,8 @@ from pipeline.config import RawColumn, TimestampColumn
 from pipeline.contracts import PipelineError
 from pipeline.events.cells import clean
 from pipeline.events.ids import CONVERSIONS, Typed
-from pipeline.events.timestamps import Times, convert_times
-from pipeline.events.unit_doctor import UnitDoctor
+from pipeline.events.times.timestamps import Times, convert_times
+from pipeline.events.times.unit_doctor import UnitDoctor
 from pipeline_tests.datasets import at, make_dataset, make_events_of, make_store, row, table
 
 MISSING, MALFORMED, BEYOND, IMPLAUSIBLE = "missing", "malformed", "out_of_range", "implausible"

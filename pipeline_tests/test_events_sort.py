@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.events.arrange import Arranger, sort_rows
+from pipeline.events.arrange import Arranger
+from pipeline.events.order import sort_rows
 
 Rows = list[tuple[Any, int]]
 DAY = 18_262

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from pipeline.config import TimestampColumn
 from pipeline.contracts import PipelineError
-from pipeline.events.time_grammar import grammar_of, read_by_grammar
-from pipeline.events.time_layout import ROWS_AT_ONCE, lay_out, read_times
-from pipeline.events.timestamps import Times, convert_times
-from pipeline.events.unit_doctor import UnitDoctor
+from pipeline.events.times.grammar import grammar_of, read_by_grammar
+from pipeline.events.times.layout import ROWS_AT_ONCE, lay_out, read_times
+from pipeline.events.times.timestamps import Times, convert_times
+from pipeline.events.times.unit_doctor import UnitDoctor
 from pipeline_tests.datasets import make_dataset, make_events_of, make_store, row, table
 
 MISSING, MALFORMED, IMPLAUSIBLE = "missing", "malformed", "implausible"

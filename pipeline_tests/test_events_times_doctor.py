@@ -11,8 +11,8 @@ import pytest
 
 from pipeline.config import TimestampColumn
 from pipeline.contracts import PipelineError
-from pipeline.events.timestamps import convert_times
-from pipeline.events.unit_doctor import UnitDoctor
+from pipeline.events.times.timestamps import convert_times
+from pipeline.events.times.unit_doctor import UnitDoctor
 from pipeline_tests.datasets import at, make_dataset, make_events_of, make_store, row, table
 
 NOON = at("2020-01-01", "12:00:00")

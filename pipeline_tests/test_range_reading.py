@@ -300,16 +300,19 @@ def _same_times(folder: Path, other: Path) -> None:
         os.utime(other / path.name, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
-def test_days_that_do_not_fit_into_memory_are_the_same_to_the_byte(tmp_path: Path) -> None:
-    """Where a day is cut into files does not depend on the days that were read with it."""
+def test_days_that_do_not_fit_into_memory_are_the_same_to_the_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a day is cut into files does not depend on the days that were read with it, nor on the memory."""
+    monkeypatch.setattr(make, "FILE_ROWS", 300)
     rows = [row(number * 7 % 97, f"item-{number % 11}", noon(DAYS[number % 3], number % 50)) for number in range(3_000)]
     sums = []
-    for name, way in (("alone", one_by_one), ("range", together)):
-        given = work(shared(tmp_path / name, {"all": rows}), memory=40_000)
+    for name, way, memory in (("alone", one_by_one, 40_000), ("range", together, 40_000), ("held", together, 2**30)):
+        given = work(shared(tmp_path / name, {"all": rows}), memory=memory)
         made = made_of(way(given))
-        assert [len(made[day].files) > 3 for day in DAYS] == [True, True, True, False, False]
+        assert [[file.rows for file in made[day].files] for day in DAYS] == [[300, 300, 300, 100]] * 3 + [[]] * 2
         sums.append({day: [(file.rows, file.sha256) for file in made[day].files] for day in DAYS})
-    assert sums[0] == sums[1]
+    assert sums[0] == sums[1] == sums[2]
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1_000])

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.checks.raw import Wanted, raw_columns, read_records, stored
+from pipeline.checks.raw import Wanted, raw_columns, read_records
+from pipeline.checks.raw.records import stored
 from pipeline.contracts import PipelineError
 from pipeline_tests.raw_files import dataset
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.checks.raw import Reading, Wanted, read_records, stored
+from pipeline.checks.raw import Reading, Wanted, read_records
+from pipeline.checks.raw.records import stored
 from pipeline.config import Csv, Dataset
 from pipeline.sources import RawFile, read_blocks
 

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.checks.raw import excluded_columns, judge
-from pipeline.checks.raw.numbers import NarrowFloat, written
+from pipeline.checks.raw.values.numbers import NarrowFloat, written
 from pipeline.config import Dataset
 
 DAY = date(2024, 3, 1)
@@ -184,7 +184,7 @@ def test_times_in_units(tmp_path: Path, unit: str, cell: object, expected: objec
 
 
 def test_digits_beyond_microseconds_are_floored_toward_minus_infinity(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.checks.raw import times
+    from pipeline.checks.raw.values import times
 
     monkeypatch.setattr(times, "EARLIEST", datetime(1960, 1, 1, tzinfo=UTC))
     for unit, cell, expected in (

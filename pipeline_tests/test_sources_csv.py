@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.contracts import PipelineError
-from pipeline.sources import csv_scan
-from pipeline.sources.csv_exact import Dialect, exact_records
+from pipeline.sources.delimited import scan as csv_scan
+from pipeline.sources.delimited.exact import Dialect, exact_records
 from pipeline_tests.raw_files import read
 
 SIZES = (1, 2, 3, 5, 8, 13, 64, 1 << 20)

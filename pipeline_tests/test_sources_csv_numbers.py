@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.sources.csv_exact import Dialect, exact_records
-from pipeline.sources.csv_numbers import cut_numbers
-from pipeline.sources.csv_scan import cut
+from pipeline.sources.delimited.exact import Dialect, exact_records
+from pipeline.sources.delimited.numbers import cut_numbers
+from pipeline.sources.delimited.scan import cut
 
 DIALECT = Dialect(separator=",", quote='"', nulls=frozenset([""]))
 NAMES = ["user", "what", "time"]

@@ -18,9 +18,9 @@ from pyarrow import fs
 from pipeline.config import load_dataset
 from pipeline.contracts import PipelineError
 from pipeline.sources import RawFile, files_of_day, find_files, is_ready, require_folder
-from pipeline.sources import objects as objects_module
-from pipeline.sources.object_stores import asking
-from pipeline.sources.objects import matches, read_object, remove_copies
+from pipeline.sources.locations import objects as objects_module
+from pipeline.sources.locations.object_stores import asking
+from pipeline.sources.locations.objects import matches, read_object, remove_copies
 from pipeline.stages import Outcome, run_day, run_days
 from pipeline.store import Store
 from pipeline_tests.datasets import at, make_dataset, make_store, row, table, write_dataset_file

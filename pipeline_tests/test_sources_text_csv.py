@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.contracts import PipelineError
-from pipeline.sources import csv_scan
+from pipeline.sources.delimited import scan as csv_scan
 from pipeline_tests.raw_files import Everything, read
 
 SIZES = (1, 2, 3, 7, 64, 1 << 20)

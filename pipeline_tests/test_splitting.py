@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from unittest import mock
 
 import polars as pl
 import pytest
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 from pipeline.config import Dataset, load_dataset
 from pipeline.contracts import Event
+from pipeline.events.make import FILE_ROWS
 from pipeline.features import load_features, output_columns
 from pipeline.stages import STAGES, run_day
 from pipeline.store import scan
@@ -71,6 +73,7 @@ class Way:
     cuts: tuple[int, ...]  # where each day's rows are cut into files
     by_day: bool
     spill: bool
+    file_rows: int  # rows in a file of events
     frozen_after_first: bool
     remade: int | None  # a day that is made twice, first from other rows
     user_type: str
@@ -102,6 +105,7 @@ ways = st.builds(
     cuts=st.lists(st.integers(0, 5), max_size=2).map(lambda cuts: tuple(sorted(cuts))),
     by_day=st.booleans(),
     spill=st.booleans(),
+    file_rows=st.sampled_from([1, 2, 5, FILE_ROWS]),
     frozen_after_first=st.booleans(),
     remade=st.none() | st.integers(0, DAYS - 1),
     user_type=st.sampled_from(["int64", "string"]),
@@ -199,6 +203,7 @@ def note_what_is_reached(rows: list[Row], way: Way) -> None:
                 ties = [other for other in of_day[cut:] if place < cut and same_instant(row, other)]
                 reached["tie across files"] += bool(ties)
         largest = max(Counter(row.user for row in of_day).values(), default=0)
+        reached["user in two files of events"] += largest > way.file_rows
         reached["user larger than a chunk"] += largest > way.chunk_rows
     for user in {row.user for row in rows}:
         days = sorted({row.day for row in rows if row.user == user})
@@ -227,7 +232,8 @@ def agree(rows: list[Row], way: Way) -> None:
             write_raw(folder, others, way.cuts)
             make(folder, way)
         write_raw(folder, rows, way.cuts)
-        dataset = make(folder, way)
+        with mock.patch("pipeline.events.make.FILE_ROWS", way.file_rows):
+            dataset = make(folder, way)
         made = scan(dataset.root, "features", START, day_of(DAYS - 1)).collect().sort("day", "row_id")
     expected = by_loop(rows, way)
     columns = output_columns(load_features(None, {}), dataset)
@@ -251,7 +257,7 @@ def test_a_log_by_hand() -> None:
         Row(0, 1, "é", 6_000_000, "view"),
         Row(2, 1, "a", 2_000_000, "view"),
     ]
-    way = Way(1000, (), by_day=True, spill=False, frozen_after_first=False, remade=None, user_type="int64")
+    way = Way(1000, (), by_day=True, spill=False, file_rows=1, frozen_after_first=False, remade=None, user_type="int64")
     expected = by_loop(rows, way)
     assert [row["time_diff"] for row in expected] == [0, 0, 5, 0, 172_796]
     assert [row["is_first"] for row in expected] == [True, True, False, False, False]
@@ -273,9 +279,13 @@ BUSY = [
 
 
 @example(
-    rows=BUSY, way=Way(2, (1, 2), by_day=False, spill=True, frozen_after_first=True, remade=None, user_type="int64")
+    rows=BUSY,
+    way=Way(2, (1, 2), by_day=False, spill=True, file_rows=2, frozen_after_first=True, remade=None, user_type="int64"),
 )
-@example(rows=BUSY, way=Way(1, (1,), by_day=True, spill=False, frozen_after_first=False, remade=1, user_type="string"))
+@example(
+    rows=BUSY,
+    way=Way(1, (1,), by_day=True, spill=False, file_rows=1, frozen_after_first=False, remade=1, user_type="string"),
+)
 @given(rows=logs(), way=ways)
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_every_way_gives_the_values_of_the_loop(rows: list[Row], way: Way) -> None:
@@ -288,6 +298,7 @@ def test_every_way_gives_the_values_of_the_loop(rows: list[Row], way: Way) -> No
         "empty day",
         "tie across files",
         "user larger than a chunk",
+        "user in two files of events",
         "user on 3 days with a gap day",
         "frozen with unknowns",
         "re-made day",

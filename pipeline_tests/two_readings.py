@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.checks.raw import Wanted, raw_columns, read_records, stored
+from pipeline.checks.raw import Wanted, raw_columns, read_records
+from pipeline.checks.raw.records import stored
 from pipeline.config import Dataset
 from pipeline.sources import find_files, read_blocks
 

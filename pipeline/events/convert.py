@@ -11,8 +11,8 @@ from pipeline.events.cells import clean
 from pipeline.events.ids import CONVERSIONS, Typed
 from pipeline.events.origin import Origin, declared_columns, take_origin
 from pipeline.events.reasons import REASONS
-from pipeline.events.timestamps import convert_times, joined
-from pipeline.events.unit_doctor import DAY_US, UnitDoctor
+from pipeline.events.times.timestamps import convert_times, joined
+from pipeline.events.times.unit_doctor import DAY_US, UnitDoctor
 from pipeline.sources import RawBlock
 
 ACCEPTED = 255

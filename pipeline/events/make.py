@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -12,18 +13,20 @@ import polars as pl
 
 from pipeline.config import Dataset, is_url
 from pipeline.contracts import PipelineError
+from pipeline.events.ahead import ahead
 from pipeline.events.arrange import Arranger
 from pipeline.events.convert import ACCEPTED
 from pipeline.events.duplicates import FINGERPRINT, find_ties, fingerprints
-from pipeline.events.parts import DayParts
+from pipeline.events.parts import DayParts, joined
 from pipeline.events.reading import DayRows, DaysReader, day_number
 from pipeline.events.reasons import REASONS
 from pipeline.events.recipe import event_columns, recipe_of
 from pipeline.events.rejected import add_duplicates, add_refused_rows, refuse_bad_day, rejected_columns, rejected_of
 from pipeline.sources import find_files, is_ready, require_folder
-from pipeline.store import RAW_PREFIX, ContentHash, Staged, Staging, Store
+from pipeline.store import RAW_PREFIX, ROW_GROUP_ROWS, ContentHash, Staged, Staging, Store
 
 SECONDS_A_LINE = 5.0  # of progress
+FILE_ROWS = 8 * ROW_GROUP_ROWS
 
 
 def make_events(
@@ -92,7 +95,7 @@ class _Making:
         self.failed: dict[date, PipelineError] = {}
         self.max_block_bytes = max(2**20, dataset.compute.memory // 8)
         self.scratch = store.scratch_directory(run, "events", days[0])
-        self.accepted = Arranger(budget_bytes=dataset.compute.memory // 4, directory=self.scratch / "accepted")
+        self.accepted = Arranger(budget_bytes=dataset.compute.memory // 8, directory=self.scratch / "accepted")
         self.refused = DayParts(budget_bytes=dataset.compute.memory // 16, directory=self.scratch / "refused")
         self.duplicates = DayParts(budget_bytes=dataset.compute.memory // 16, directory=self.scratch / "duplicates")
         self.written: dict[date, tuple[Staging, _Written]] = {}
@@ -110,7 +113,8 @@ class _Making:
         if not self.reader.days:
             return
         try:
-            for rows in self.reader.rows():
+            for rows in ahead(self.reader.rows()):
+                self.accepted.expect(sum(file.bytes for file in self.reader.files))
                 add_refused_rows(rows, self.dataset, self.refused)
                 accepted = rows.rank == ACCEPTED
                 self.accepted.add(_accepted_rows(rows, accepted, self.dataset), rows.day[accepted])
@@ -230,12 +234,33 @@ def _accepted_rows(rows: DayRows, accepted: np.ndarray, dataset: Dataset) -> pl.
     if not accepted.all() or len(rows.positions) < frame.height:
         chosen = pl.Series(rows.positions[accepted])
         frame, raw, row_id = frame[chosen], raw[chosen], row_id[accepted]
-    return frame.select(pl.Series("row_id", row_id), pl.all(), *fingerprints(raw, frame, dataset))
+    codes = frame["action"].to_physical()
+    return frame.with_columns(codes).select(pl.Series("row_id", row_id), pl.all(), *fingerprints(raw, frame, dataset))
 
 
 def _write_events(ranges: Iterator[pl.DataFrame], dataset: Dataset, staging: Staging) -> _Written:
     content = ContentHash()
     written = _Written(0, 0, 0, content_version="", by_action=dict.fromkeys(dataset.action_names, 0))
+
+    def write(table: pl.DataFrame) -> None:
+        staging.write(table)
+        content.update(table)
+
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        pending = thread.submit(lambda: None)
+        for table in _in_files(_without_duplicates(ranges, dataset, written)):
+            pending.result()
+            pending = thread.submit(write, table)
+        pending.result()
+    written.content_version = content.hexdigest()
+    return written
+
+
+def _without_duplicates(
+    ranges: Iterator[pl.DataFrame], dataset: Dataset, written: "_Written"
+) -> Iterator[pl.DataFrame]:
+    """The rows as they stand in `events`, counted on their way."""
+    names = pl.Series(dataset.action_names, dtype=pl.String)
     for frame in ranges:
         tied, doubled = find_ties(frame)
         written.ties += tied
@@ -244,19 +269,27 @@ def _write_events(ranges: Iterator[pl.DataFrame], dataset: Dataset, staging: Sta
         if doubled and dataset.quality.duplicates == "drop":
             kept = frame.filter(~pl.col("row_id").is_in(pl.Series(doubled, dtype=pl.Int64).implode()))
             written.dropped.append(np.array(doubled, dtype=np.int64))
-        table = kept.drop(FINGERPRINT, strict=False).with_columns(
-            pl.col("action").cast(pl.String), pl.col("timestamp").cast(pl.Datetime("us", "UTC"))
+        written.rows += kept.height
+        for name, count in zip(names, np.bincount(kept["action"], minlength=len(names)), strict=True):
+            written.by_action[name] += int(count)
+        yield kept.drop(FINGERPRINT, strict=False).with_columns(
+            names.gather(kept["action"]).alias("action"), pl.col("timestamp").cast(pl.Datetime("us", "UTC"))
         )
-        staging.write(table)
-        content.update(table)
-        written.rows += table.height
-        codes = kept["action"].to_physical().to_numpy()
-        for action, count in zip(
-            dataset.action_names, np.bincount(codes, minlength=len(written.by_action)), strict=True
-        ):
-            written.by_action[action] += int(count)
-    written.content_version = content.hexdigest()
-    return written
+
+
+def _in_files(tables: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same rows, as many in a table as in a file; so the files of a day are the same whatever memory there was."""
+    held: list[pl.DataFrame] = []
+    rows = 0
+    for table in tables:
+        held.append(table)
+        rows += table.height
+        while rows >= FILE_ROWS:
+            whole = joined(held)
+            yield whole[:FILE_ROWS]
+            held, rows = [whole[FILE_ROWS:]], rows - FILE_ROWS
+    if rows:
+        yield joined(held)
 
 
 def _finish(

@@ -1,6 +1,7 @@
 """Rows of many days, taken in the order of the log and given back day by day, within a memory budget."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,50 +9,60 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from pipeline.events.duplicates import FINGERPRINT
 from pipeline.store import writing
 
 DAY = "_day"
+RANGES = 256  # at most, into which the rows of a day are cut when they do not fit into memory
+PART_BYTES = 64 * 2**20  # as much is brought into order at once: few enough to stay near the processor
+BATCH_ROWS = 16_384  # of a part on disk: about what is read too much at either end of a range
 TEXT_BYTES = 16  # of a text in memory, beside its letters
 VALUE_BYTES = 8  # of all else, at most
+Cut = Callable[[pl.DataFrame], np.ndarray]
 
 
 def size_of(frame: pl.DataFrame) -> int:
-    """About how many bytes rows take in memory.
+    """About how many bytes rows take in memory; depends on nothing but their values, whatever they were cut out of."""
+    texts = [frame[name].str.len_bytes().sum() for name, dtype in frame.schema.items() if dtype == pl.String]
+    return frame.height * (TEXT_BYTES * len(texts) + VALUE_BYTES * (frame.width - len(texts))) + sum(map(int, texts))
 
-    Depends on nothing but their values, whatever they were cut out of, and whichever of them have a fingerprint.
-    """
-    columns = {name: dtype for name, dtype in frame.schema.items() if name not in FINGERPRINT}
-    texts = [frame[name].str.len_bytes().sum() for name, dtype in columns.items() if dtype == pl.String]
-    fixed = TEXT_BYTES * len(texts) + VALUE_BYTES * (len(columns) - len(texts) + len(FINGERPRINT))
-    return frame.height * fixed + sum(map(int, texts))
+
+def joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """The frames, one behind the other in one piece; only rows that need a fingerprint have one."""
+    alike = all(frame.width == frames[0].width for frame in frames)
+    return pl.concat(frames, how="vertical" if alike else "diagonal").rechunk()
 
 
 class DayParts:
     """Takes blocks of rows and gives them back by day.
 
-    What fits into the budget stays in memory. Else it is written to parts of about that size, each with the rows of all
-    of its days, one day after the other: how many files there are does not depend on the number of days.
+    What fits into the budget stays in memory. Else it is written in parts, each with the rows of all of its days, one day
+    after the other: how many files there are does not depend on the number of days.
 
     Args:
         budget_bytes: How much may be held before it is written.
         directory: For the parts; whoever made it removes it.
-        arrange: Brings the rows of one day that stand in one part into another order.
+        cut: Cuts rows into ranges when they have to be written, uint8 [rows], so that a range can be read by itself.
     """
 
-    def __init__(
-        self,
-        *,
-        budget_bytes: int,
-        directory: Path,
-        arrange: Callable[[pl.DataFrame], pl.DataFrame] = lambda frame: frame,
-    ) -> None:
-        self._budget_bytes, self._directory, self._arrange = budget_bytes, directory, arrange
+    def __init__(self, *, budget_bytes: int, directory: Path, cut: Cut | None = None) -> None:
+        self._budget_bytes, self._directory, self._cut = budget_bytes, directory, cut
+        self.part_bytes = min(budget_bytes, PART_BYTES)
         self._held: list[pl.DataFrame] = []
         self._held_bytes = 0
         self._parts: list[_Part] = []
         self._in_memory: _Part | None = None
         self.spilled_bytes = 0
+        self._spilled_rows = 0
+
+    @property
+    def rows_of_a_part(self) -> int:
+        """About how many rows a part holds; where all are in memory, all of them."""
+        return max(1, self.part_bytes * self._spilled_rows // self.spilled_bytes) if self._parts else sys.maxsize
+
+    def expect(self, size: int) -> None:
+        """Says how many bytes will come, about: what cannot fit is written from the first rows on."""
+        if size > self._budget_bytes:
+            self._budget_bytes = self.part_bytes
 
     def add(self, frame: pl.DataFrame, day_R: np.ndarray) -> None:
         """Adds the next rows.
@@ -67,66 +78,104 @@ class DayParts:
         if self._held_bytes > self._budget_bytes:
             self._spill()
 
-    def of(self, day: int) -> list[pl.DataFrame]:
-        """The rows of a day, part by part in the order in which they came. After the first call nothing can be added."""
-        if self._held and not self._parts:
-            self._in_memory = self._by_day()
-        elif self._held:
-            self._spill()
-        if self._in_memory is not None:
-            found = self._in_memory.of(day)
-            return [] if found is None else [self._arrange(found)]
-        return [rows for part in self._parts if (rows := part.of(day)) is not None]
+    def of(self, day: int, first: int = 0, behind: int = RANGES) -> Iterator[pl.DataFrame]:
+        """The rows of some ranges of a day, part by part in the order in which they came.
+
+        After the first call nothing can be added.
+        """
+        self._end()
+        for part in self._parts if self._in_memory is None else [self._in_memory]:
+            rows = part.between(day * RANGES + first, day * RANGES + behind)
+            if rows is not None:
+                yield rows
+
+    def rows_of(self, day: int) -> np.ndarray:
+        """How many rows each range of a day has, int64 [RANGES]; nothing is cut that stayed in memory."""
+        self._end()
+        rows = np.zeros(RANGES, dtype=np.int64)
+        for part in self._parts if self._in_memory is None else [self._in_memory]:
+            of_day = part.keys // RANGES == day
+            rows[part.keys[of_day] % RANGES] += np.diff(part.starts)[of_day]
+        return rows
 
     def forget(self, day: int) -> None:
         """Removes the parts that hold rows of this day and of earlier ones only: these are not asked for again."""
         for part in self._parts:
-            if isinstance(part.rows, Path) and part.days[-1] <= day:
+            if isinstance(part.rows, Path) and part.keys[-1] // RANGES <= day:
                 part.rows.unlink(missing_ok=True)
-        self._parts = [part for part in self._parts if part.days[-1] > day]
+        self._parts = [part for part in self._parts if part.keys[-1] // RANGES > day]
 
-    def _by_day(self) -> "_Part":
-        frame = pl.concat(self._held, how="diagonal").rechunk()
-        self._held, self._held_bytes = [], 0
-        if not frame[DAY].is_sorted():
-            frame = frame[pl.Series(np.argsort(frame[DAY].to_numpy(), kind="stable"))]
-        days, starts = np.unique(frame[DAY].to_numpy(), return_index=True)
-        return _Part(frame.drop(DAY), days, np.append(starts, frame.height))
+    def _end(self) -> None:
+        if self._held and self._parts:
+            self._spill()
+        elif self._held:
+            held, self._held = self._held, []
+            self._in_memory = _Part.of_rows(joined(held), None)
 
     def _spill(self) -> None:
-        part = self._by_day()
+        held, self._held, self._held_bytes = self._held[::-1], [], 0
+        self._budget_bytes = self.part_bytes
+        while held:
+            some, size = [held.pop()], 0
+            while held and (size := size + size_of(some[-1])) < self.part_bytes:
+                some.append(held.pop())
+            self._write(joined(some))
+
+    def _write(self, frame: pl.DataFrame) -> None:
+        part = _Part.of_rows(frame, self._cut)
         assert isinstance(part.rows, pl.DataFrame)
-        if len(part.days) > 1:
-            rows = pl.concat([self._arrange(slice_) for day in part.days if (slice_ := part.of(day)) is not None])
-        else:
-            rows = self._arrange(part.rows)
         path = self._directory / f"part-{len(self._parts):05d}.arrow"
         with writing("rows that do not fit into [compute] memory", self._directory):
             self._directory.mkdir(parents=True, exist_ok=True)
-            rows.write_ipc(path, compression="uncompressed", compat_level=pl.CompatLevel.oldest())
-        self._parts.append(_Part(path, part.days, part.starts))
-        self.spilled_bytes += size_of(rows)
+            part.rows.write_ipc(
+                path, compression="uncompressed", compat_level=pl.CompatLevel.oldest(), record_batch_size=BATCH_ROWS
+            )
+        self._parts.append(_Part(path, part.keys, part.starts))
+        self.spilled_bytes += size_of(part.rows)
+        self._spilled_rows += part.rows.height
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Rows of D days, one day after the other: `days` [D] ascending, `starts` [D + 1], where each day's rows begin."""
+    """Rows of K ranges of days, one after the other, each in the order in which its rows came.
+
+    Attributes:
+        rows: The rows, or the Arrow file that holds them.
+        keys: int64 [K], ascending: day * `RANGES` + range.
+        starts: int64 [K + 1], where the rows of each begin.
+    """
 
     rows: pl.DataFrame | Path
-    days: np.ndarray
+    keys: np.ndarray
     starts: np.ndarray
 
-    def of(self, day: int) -> pl.DataFrame | None:
-        place = int(np.searchsorted(self.days, day))
-        if place == len(self.days) or self.days[place] != day:
+    @staticmethod
+    def of_rows(frame: pl.DataFrame, cut: Cut | None) -> "_Part":
+        key_R = frame[DAY].cast(pl.Int64).to_numpy() * RANGES
+        if cut is not None:
+            key_R = key_R + cut(frame)
+        rows = frame.drop(DAY)
+        if (np.diff(key_R) < 0).any():
+            keys, place_R = np.unique(key_R, return_inverse=True)
+            # Sixteen bits are sorted by their value, in one pass.
+            place_R = place_R.astype(np.uint16) if len(keys) <= 2**16 else place_R
+            rows = rows[pl.Series(np.argsort(place_R, kind="stable"))]
+            return _Part(rows, keys, np.concatenate([[0], np.cumsum(np.bincount(place_R))]))
+        keys, starts = np.unique(key_R, return_index=True)
+        return _Part(rows, keys, np.append(starts, frame.height))
+
+    def between(self, low: int, high: int) -> pl.DataFrame | None:
+        """The rows with low <= key < high; None when there are none."""
+        start, stop = (int(self.starts[np.searchsorted(self.keys, key)]) for key in (low, high))
+        if start == stop:
             return None
-        start, stop = int(self.starts[place]), int(self.starts[place + 1])
         if isinstance(self.rows, pl.DataFrame):
             return self.rows.slice(start, stop - start)
-        # Pages are read when they are touched, and given back with the day that touched them.
-        with pa.memory_map(str(self.rows)) as source:
-            table = pa.ipc.open_file(source).read_all()
+        first, last = start // BATCH_ROWS, (stop - 1) // BATCH_ROWS
+        with pa.OSFile(str(self.rows)) as source:  # a mapped file would count as memory in use
+            file = pa.ipc.open_file(source)
+            table = pa.Table.from_batches([file.get_batch(number) for number in range(first, last + 1)])
         # Cut before it becomes a frame: polars makes views of all texts of what it is given.
-        frame = pl.from_arrow(table.slice(start, stop - start), rechunk=False)
+        frame = pl.from_arrow(table.slice(start - first * BATCH_ROWS, stop - start), rechunk=False)
         assert isinstance(frame, pl.DataFrame)
         return frame

@@ -10,8 +10,9 @@ import polars as pl
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
 from pipeline.events.convert import RANK, ConvertedBlock, convert_block
+from pipeline.events.duplicates import number_columns
 from pipeline.events.origin import check_origins, source_of
-from pipeline.events.timestamps import UnitDoctor, tomorrow_us
+from pipeline.events.times.timestamps import UnitDoctor, tomorrow_us
 from pipeline.sources import RawBlock, RawFile, files_of_day, read_blocks, usual_block_bytes
 
 EPOCH = date(1970, 1, 1)
@@ -111,7 +112,7 @@ class DaysReader:
         timestamp = self.dataset.columns.timestamp
         doctor = UnitDoctor(timestamp, file.name, source_of(timestamp), latest_us=self._latest_us)
         block_bytes = min(self.max_block_bytes, usual_block_bytes(file, self.dataset))
-        reader = read_blocks(file, self.dataset, block_bytes=block_bytes)
+        reader = read_blocks(file, self.dataset, block_bytes=block_bytes, integers=number_columns(self.dataset))
         rows_before = self.rows_read
         places = _Places(len(self.days))
         days = _DaysOfFile(self.dataset.partitions.start)

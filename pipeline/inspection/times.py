@@ -10,8 +10,8 @@ import polars as pl
 
 from pipeline.config import TimestampColumn
 from pipeline.contracts import PipelineError
-from pipeline.events.timestamps import convert_times
-from pipeline.events.unit_doctor import EARLIEST_US, SCALES, UnitDoctor, tomorrow_us
+from pipeline.events.times.timestamps import convert_times
+from pipeline.events.times.unit_doctor import EARLIEST_US, SCALES, UnitDoctor, tomorrow_us
 from pipeline.inspection.formats import clock_of, formats_of
 from pipeline.inspection.words import name_score
 

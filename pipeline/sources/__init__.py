@@ -5,17 +5,17 @@ from functools import partial
 
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
-from pipeline.sources.arrow_reader import ArrowReader
 from pipeline.sources.block import BlockReader, RawBlock, RawFile
-from pipeline.sources.csv_reader import CsvReader
+from pipeline.sources.columnar.arrow import ArrowReader
+from pipeline.sources.columnar.parquet import ParquetReader
+from pipeline.sources.delimited.reader import CsvReader
 from pipeline.sources.explode import ExplodeReader
-from pipeline.sources.files import files_of_day, find_files, is_ready, require_folder
 from pipeline.sources.fixed_width_reader import FixedWidthReader
 from pipeline.sources.hive import HiveReader
-from pipeline.sources.json_document import JsonDocumentReader
-from pipeline.sources.ndjson_reader import NdjsonReader
-from pipeline.sources.objects import remove_copies
-from pipeline.sources.parquet_reader import ParquetReader
+from pipeline.sources.json_text.document import JsonDocumentReader
+from pipeline.sources.json_text.ndjson import NdjsonReader
+from pipeline.sources.locations.files import files_of_day, find_files, is_ready, require_folder
+from pipeline.sources.locations.objects import remove_copies
 from pipeline.sources.regex_reader import RegexReader
 from pipeline.sources.stream import compression_of, split_extension
 

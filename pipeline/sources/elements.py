@@ -11,8 +11,8 @@ import polars as pl
 
 from pipeline.config import Explode
 from pipeline.contracts import PipelineError
-from pipeline.sources.arrow_frames import within_calendar
 from pipeline.sources.block import RawBlock
+from pipeline.sources.columnar.frames import within_calendar
 from pipeline.sources.lines import present
 from pipeline.sources.regex_reader import WHOLE, whole_line_pattern
 

@@ -9,11 +9,11 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.contracts import PipelineError, quoted_or
-from pipeline.sources.arrow_frames import CELL_BYTES, at_path, within_calendar, without_path
 from pipeline.sources.block import BlockReader, RawBlock
+from pipeline.sources.columnar.frames import CELL_BYTES, at_path, within_calendar, without_path
 from pipeline.sources.elements import WITHOUT_ELEMENTS, Elements, exploded, match_pattern
-from pipeline.sources.json_columns import JsonColumns
-from pipeline.sources.json_table import as_record, elements_of, list_of
+from pipeline.sources.json_text.columns import JsonColumns
+from pipeline.sources.json_text.table import as_record, elements_of, list_of
 from pipeline.sources.paths import declared_names, names_in_sql, within
 
 

@@ -9,11 +9,12 @@ from pipeline.store.currency import RAW_PREFIX, Currency, previous, require_curr
 from pipeline.store.lake import Store, safe_run, sync_folder
 from pipeline.store.manifest import DataFile, Manifest, Recipe
 from pipeline.store.scan import POLARS_DTYPES, as_day, manifest_schema, read_files, scan
-from pipeline.store.staging import Staged, Staging, writing
+from pipeline.store.staging import ROW_GROUP_ROWS, Staged, Staging, writing
 
 __all__ = [
     "POLARS_DTYPES",
     "RAW_PREFIX",
+    "ROW_GROUP_ROWS",
     "ContentHash",
     "Currency",
     "DataFile",

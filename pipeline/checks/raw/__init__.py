@@ -1,10 +1,10 @@
 """The raw bytes, read a second time in plain Python: nothing here is shared with the readers that it judges."""
 
-from pipeline.checks.raw.naming import raw_columns
-from pipeline.checks.raw.owners import day_number, owners, plausible, time_of_record
-from pipeline.checks.raw.records import read_records
-from pipeline.checks.raw.taking import RawRecord, Reading, Wanted
-from pipeline.checks.raw.values import Verdict, excluded_columns, judge
+from pipeline.checks.raw.records.naming import raw_columns
+from pipeline.checks.raw.records.read import read_records
+from pipeline.checks.raw.values.judge import Verdict, excluded_columns, judge
+from pipeline.checks.raw.values.owners import day_number, owners, plausible, time_of_record
+from pipeline.checks.raw.values.taking import RawRecord, Reading, Wanted
 
 __all__ = [
     "RawRecord",

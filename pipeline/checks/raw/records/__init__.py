@@ -1,0 +1,1 @@
+"""The records of raw files, cut out of their bytes."""

@@ -1,0 +1,1 @@
+"""What the cells of a raw record mean."""

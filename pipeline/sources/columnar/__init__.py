@@ -1,0 +1,1 @@
+"""Parquet and Arrow: typed columns, slice by slice."""

@@ -1,0 +1,1 @@
+"""JSON: lines and documents -> records and their cells."""

@@ -1,0 +1,1 @@
+"""Where raw files are: on this machine, on object stores, in tables."""
