@@ -234,8 +234,9 @@ def _accepted_rows(rows: DayRows, accepted: np.ndarray, dataset: Dataset) -> pl.
     if not accepted.all() or len(rows.positions) < frame.height:
         chosen = pl.Series(rows.positions[accepted])
         frame, raw, row_id = frame[chosen], raw[chosen], row_id[accepted]
-    codes = frame["action"].to_physical()
-    return frame.with_columns(codes).select(pl.Series("row_id", row_id), pl.all(), *fingerprints(raw, frame, dataset))
+    values = [column.to_physical() if column.name == "action" else column for column in frame.get_columns()]
+    # Made of columns: an expression would wait for the threads of polars, which are busy reading.
+    return pl.DataFrame([pl.Series("row_id", row_id), *values, *fingerprints(raw, frame, dataset)])
 
 
 def _write_events(ranges: Iterator[pl.DataFrame], dataset: Dataset, staging: Staging) -> _Written:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,8 @@ from pipeline.store import writing
 
 DAY = "_day"
 RANGES = 256  # at most, into which the rows of a day are cut when they do not fit into memory
-PART_BYTES = 64 * 2**20  # as much is brought into order at once: few enough to stay near the processor
-BATCH_ROWS = 16_384  # of a part on disk: about what is read too much at either end of a range
+PART_BYTES = 32 * 2**20  # as much is brought into order at once: few enough to stay near the processor
+BATCH_ROWS = 8_192  # at least, of what is read of a part at once
 TEXT_BYTES = 16  # of a text in memory, beside its letters
 VALUE_BYTES = 8  # of all else, at most
 Cut = Callable[[pl.DataFrame], np.ndarray]
@@ -73,7 +74,7 @@ class DayParts:
         """
         if frame.is_empty():
             return
-        self._held.append(frame.with_columns(pl.Series(DAY, day_R, dtype=pl.Int32)))
+        self._held.append(frame.hstack([pl.Series(DAY, day_R, dtype=pl.Int32)]))
         self._held_bytes += size_of(frame)
         if self._held_bytes > self._budget_bytes:
             self._spill()
@@ -127,10 +128,8 @@ class DayParts:
         path = self._directory / f"part-{len(self._parts):05d}.arrow"
         with writing("rows that do not fit into [compute] memory", self._directory):
             self._directory.mkdir(parents=True, exist_ok=True)
-            part.rows.write_ipc(
-                path, compression="uncompressed", compat_level=pl.CompatLevel.oldest(), record_batch_size=BATCH_ROWS
-            )
-        self._parts.append(_Part(path, part.keys, part.starts))
+            batches = _write_batches(path, part.rows, part.starts)
+        self._parts.append(_Part(path, part.keys, part.starts, batches))
         self.spilled_bytes += size_of(part.rows)
         self._spilled_rows += part.rows.height
 
@@ -143,26 +142,31 @@ class _Part:
         rows: The rows, or the Arrow file that holds them.
         keys: int64 [K], ascending: day * `RANGES` + range.
         starts: int64 [K + 1], where the rows of each begin.
+        batches: int64 [B + 1], where the record batches of the file begin.
     """
 
     rows: pl.DataFrame | Path
     keys: np.ndarray
     starts: np.ndarray
+    batches: np.ndarray | None = None
 
     @staticmethod
     def of_rows(frame: pl.DataFrame, cut: Cut | None) -> "_Part":
         key_R = frame[DAY].cast(pl.Int64).to_numpy() * RANGES
         if cut is not None:
             key_R = key_R + cut(frame)
-        rows = frame.drop(DAY)
-        if (np.diff(key_R) < 0).any():
-            keys, place_R = np.unique(key_R, return_inverse=True)
-            # Sixteen bits are sorted by their value, in one pass.
-            place_R = place_R.astype(np.uint16) if len(keys) <= 2**16 else place_R
-            rows = rows[pl.Series(np.argsort(place_R, kind="stable"))]
-            return _Part(rows, keys, np.concatenate([[0], np.cumsum(np.bincount(place_R))]))
-        keys, starts = np.unique(key_R, return_index=True)
-        return _Part(rows, keys, np.append(starts, frame.height))
+        rows = pl.DataFrame([column for column in frame.get_columns() if column.name != DAY])
+        lowest, highest = int(key_R.min()), int(key_R.max())
+        if lowest == highest:
+            return _Part(rows, np.array([lowest]), np.array([0, frame.height]))
+        if highest - lowest < 2**16:
+            found, place_R = np.arange(lowest, highest + 1), (key_R - lowest).astype(np.uint16)
+        else:  # some days far apart
+            found, place_R = np.unique(key_R, return_inverse=True)
+        size = np.bincount(place_R, minlength=len(found))
+        if cut is not None or not frame[DAY].is_sorted():
+            rows = rows[pl.Series(np.argsort(place_R, kind="stable"))]  # sixteen bits are sorted in one pass
+        return _Part(rows, found[size > 0], np.append(0, np.cumsum(size[size > 0])))
 
     def between(self, low: int, high: int) -> pl.DataFrame | None:
         """The rows with low <= key < high; None when there are none."""
@@ -171,11 +175,27 @@ class _Part:
             return None
         if isinstance(self.rows, pl.DataFrame):
             return self.rows.slice(start, stop - start)
-        first, last = start // BATCH_ROWS, (stop - 1) // BATCH_ROWS
+        assert self.batches is not None
+        first = int(np.searchsorted(self.batches, start, side="right")) - 1
+        behind = int(np.searchsorted(self.batches, stop, side="left"))
         with pa.OSFile(str(self.rows)) as source:  # a mapped file would count as memory in use
             file = pa.ipc.open_file(source)
-            table = pa.Table.from_batches([file.get_batch(number) for number in range(first, last + 1)])
+            table = pa.Table.from_batches([file.get_batch(number) for number in range(first, behind)])
         # Cut before it becomes a frame: polars makes views of all texts of what it is given.
-        frame = pl.from_arrow(table.slice(start - first * BATCH_ROWS, stop - start), rechunk=False)
+        frame = pl.from_arrow(table.slice(start - int(self.batches[first]), stop - start), rechunk=False)
         assert isinstance(frame, pl.DataFrame)
         return frame
+
+
+def _write_batches(path: Path, rows: pl.DataFrame, starts: np.ndarray) -> np.ndarray:
+    """Writes rows in record batches that begin where ranges do; returns where they begin, int64 [B + 1]."""
+    begins = [0]
+    for start in starts[1:-1]:
+        if start - begins[-1] >= BATCH_ROWS:
+            begins.append(int(start))
+    begins.append(rows.height)
+    table = rows.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as file:
+        for start, stop in pairwise(begins):
+            file.write_table(table.slice(start, stop - start))
+    return np.array(begins)

@@ -178,11 +178,15 @@ class DaysReader:
         """The rows of a block that belong to one of the days, numbered and counted."""
         place = np.minimum(np.searchsorted(self._numbers, owner), len(self.days) - 1)
         positions = np.flatnonzero(self._numbers[place] == owner)
-        place = place[positions]
         if len(positions) < len(owner):
             self._outside += int(((owner < self._first) | (owner > self._last)).sum())
-        order = np.argsort(place, kind="stable")
-        present, starts, counts = np.unique(place[order], return_index=True, return_counts=True)
+            place, rank = place[positions], rank[positions]
+        in_order = len(place) == 0 or bool((np.diff(place) >= 0).all())
+        order = np.arange(len(place)) if in_order else np.argsort(place, kind="stable")
+        counts = np.bincount(place, minlength=len(self.days))
+        present = np.flatnonzero(counts)
+        counts = counts[present]
+        starts = np.cumsum(counts) - counts
         row_id = np.empty(len(positions), dtype=np.int64)
         row_id[order] = np.arange(len(positions)) + np.repeat(self._rows_in[present] - starts, counts)
         in_file = positions[order] + (self.rows_read - rows_before)
@@ -190,7 +194,7 @@ class DaysReader:
         self._rows_in[present] += counts
         self.rows_read += len(owner)
         day = self._numbers[place].astype(np.int32)
-        return DayRows(file, block, converted, positions, day, row_id, rank[positions])
+        return DayRows(file, block, converted, positions, day, row_id, rank)
 
     def _count(self, name: str, count: int) -> None:
         if count:

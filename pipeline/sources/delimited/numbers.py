@@ -35,6 +35,8 @@ def cut_numbers(text: bytes, *, names: list[str], dialect: Dialect, integers: Co
     octets = np.frombuffer(records, dtype=np.uint8)
     end = np.flatnonzero(octets == LF) + 1
     separators = len(end) * (len(names) - 1)
+    if octets[0] == LF or (np.diff(end) == 1).any():
+        return None
     if np.count_nonzero(octets == ord(dialect.separator)) != separators:
         return None
     # polars gives a column without a name one of its own.
@@ -58,8 +60,6 @@ def _could_be_ordinary(text: bytes, dialect: Dialect) -> bool:
         and dialect.comment is None
         and text.isascii()
         and b"\r" not in text
-        and not text.startswith(b"\n")
-        and b"\n\n" not in text
         and (dialect.quote is None or dialect.quote.encode() not in text)
     )
 

@@ -75,7 +75,7 @@ def read_records(path: Path, *, dataset: Dataset, wanted: Wanted) -> Reading:
         _read_text(stream, taker, path, source, kind)
         while hashed.read(BLOCK_BYTES):
             pass
-        taker.reading.sha256 = hashed.digest.hexdigest()
+        taker.reading.sha256 = hashed.hexdigest()
     return taker.reading
 
 
@@ -84,7 +84,10 @@ def _opened(path: Path, source: Source) -> Iterator[tuple[Readable, Hashed]]:
     """The unpacked bytes of a file, and the stored ones beneath."""
     with path.open("rb") as stored:
         hashed = Hashed(stored)
-        yield unpacked(hashed, compression_of(path.name, source.compression)), hashed
+        try:
+            yield unpacked(hashed, compression_of(path.name, source.compression)), hashed
+        finally:
+            hashed.close()
 
 
 def _read_text(stream: Readable, taker: Taker, path: Path, source: Source, kind: str) -> None:

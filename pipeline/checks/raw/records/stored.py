@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import lzma
+from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, Protocol
 
 BLOCK_BYTES = 1 << 20
@@ -25,11 +26,13 @@ class Readable(Protocol):
 
 
 class Hashed(io.RawIOBase):
-    """A file whose bytes are hashed while they are read."""
+    """A file whose bytes are hashed while they are read, in a thread of its own."""
 
     def __init__(self, stored: IO[bytes]) -> None:
         self._stored = stored
-        self.digest = hashlib.sha256()
+        self._digest = hashlib.sha256()
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._pending = self._thread.submit(lambda: None)
 
     def readable(self) -> bool:
         """It is."""
@@ -38,8 +41,19 @@ class Hashed(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Reads into a buffer; gives how much."""
         size = self._stored.readinto(buffer)  # type: ignore[attr-defined]
-        self.digest.update(memoryview(buffer)[:size])
+        self._pending.result()
+        self._pending = self._thread.submit(self._digest.update, bytes(memoryview(buffer)[:size]))
         return size
+
+    def hexdigest(self) -> str:
+        """The sha256 of what was read so far."""
+        self._pending.result()
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._thread.shutdown()
+        super().close()
 
 
 class Utf8:
