@@ -70,10 +70,10 @@ def find_ties(frame: pl.DataFrame) -> tuple[int, list[int]]:
 
 def _as_before(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:
     """Whether each row equals the one before it in these columns, Boolean [rows]."""
-    equal = pl.int_range(frame.height, eager=True) > 0
+    equal = pl.repeat(True, max(0, frame.height - 1), dtype=pl.Boolean, eager=True)
     for name in names:
-        equal &= frame[name].eq_missing(frame[name].shift(1))
-    return equal
+        equal &= frame[name].slice(1).eq_missing(frame[name].head(-1))
+    return pl.concat([pl.Series([False][: frame.height], dtype=pl.Boolean), equal])
 
 
 def _as_printed(raw: pl.DataFrame, values: pl.DataFrame, dataset: Dataset) -> pl.Series | None:

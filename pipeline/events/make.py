@@ -273,9 +273,14 @@ def _without_duplicates(
         written.rows += kept.height
         for name, count in zip(names, np.bincount(kept["action"], minlength=len(names)), strict=True):
             written.by_action[name] += int(count)
-        yield kept.drop(FINGERPRINT, strict=False).with_columns(
-            names.gather(kept["action"]).alias("action"), pl.col("timestamp").cast(pl.Datetime("us", "UTC"))
-        )
+        yield pl.DataFrame([_as_written(column, names) for column in kept if column.name not in FINGERPRINT])
+
+
+def _as_written(column: pl.Series, action_names: pl.Series) -> pl.Series:
+    """A column of `events` as it is stored: actions by name, times as such."""
+    if column.name == "action":
+        return action_names.gather(column).alias("action")
+    return column.cast(pl.Datetime("us", "UTC")) if column.name == "timestamp" else column
 
 
 def _in_files(tables: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
