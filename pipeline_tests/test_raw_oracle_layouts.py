@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from pipeline.checks import Proof, ProofFailed, prove_again, publish, raw_sample
-from pipeline.checks.raw import day_number
-from pipeline.checks.raw.values import owners
+from pipeline.checks.raw import day_number, owners
 from pipeline.config import Dataset
 from pipeline.events import convert, make_events, reading
 from pipeline.store import Manifest

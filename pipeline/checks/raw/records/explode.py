@@ -72,6 +72,8 @@ class Exploder:
 class ExplodingTaker(Taker):
     """Takes the elements of records as records."""
 
+    one_by_one = True
+
     def __init__(self, wanted: Wanted, naming: Naming, exploder: Exploder) -> None:
         super().__init__(wanted, naming)
         self._exploder = exploder

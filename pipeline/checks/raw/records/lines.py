@@ -2,6 +2,7 @@
 
 import codecs
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from pipeline.checks.raw.records import stored
@@ -118,11 +119,14 @@ def read_lines(lines: Lines, cutter: Cutter, taker: Taker) -> None:
     _take_block(lines, cutter, taker)
     while block := lines.block():
         count = block.count(b"\n") + (not block.endswith(b"\n"))
-        plain = lines.all_begin_records(block) and taker.needs_none(count, lines.number + 1, count)
-        if plain and not (cutter.quote and cutter.quote in block):
-            taker.skip(count)
+        plain = lines.all_begin_records(block)
+        if plain and not taker.one_by_one and not (cutter.quote and cutter.quote in block):
+            taker.take_lines(
+                count, lines.number + 1, partial(split, block), lambda line: cutter.values(cutter.whole(line, lines))
+            )
             lines.number += count
             continue
+        plain = plain and taker.needs_none(count, lines.number + 1, count)
         found = split(block)
         if plain:
             records, begun = cutter.count(found)

@@ -94,7 +94,13 @@ class Naming:
 
 
 class Taker:
-    """Takes the records of a file in their order."""
+    """Takes the records of a file in their order.
+
+    Attributes:
+        one_by_one: Whether every record has to be looked into.
+    """
+
+    one_by_one = False
 
     def __init__(self, wanted: Wanted, naming: Naming) -> None:
         self.reading = Reading()
@@ -116,6 +122,30 @@ class Taker:
     def skip(self, records: int) -> None:
         """Counts records without looking at them."""
         self.reading.records += records
+
+    def take_lines(
+        self,
+        count: int,
+        first_line: int,
+        lines: Callable[[], Sequence[bytes]],
+        values: Callable[[bytes], Mapping[str, Any] | None],
+    ) -> None:
+        """Counts records of one line each, and keeps the wanted ones.
+
+        Args:
+            count: How many records.
+            first_line: The line of the first.
+            lines: Gives the lines; asked only where one is wanted.
+            values: Gives the columns of a line, None when it is malformed.
+        """
+        first = self.reading.records
+        wanted = {ordinal - first for ordinal in _within(self._ordinals, first, count)}
+        wanted |= {line - first_line for line in _within(self._lines, first_line, count)}
+        texts = lines() if wanted else ()
+        for place in sorted(wanted):
+            self.reading.records = first + place
+            self.take(first_line + place, lambda text=texts[place]: values(text))
+        self.reading.records = first + count
 
     def take(self, line: int | None, values: Callable[[], Mapping[str, Any] | None]) -> None:
         """Counts a record, and keeps it when it is wanted.
@@ -142,5 +172,8 @@ def value_at(values: Any, keys: Sequence[str]) -> Any:
 
 
 def _any_within(ascending: Sequence[int], first: int, count: int) -> bool:
-    place = bisect.bisect_left(ascending, first)
-    return place < len(ascending) and ascending[place] < first + count
+    return bool(_within(ascending, first, count))
+
+
+def _within(ascending: Sequence[int], first: int, count: int) -> Sequence[int]:
+    return ascending[bisect.bisect_left(ascending, first) : bisect.bisect_left(ascending, first + count)]
