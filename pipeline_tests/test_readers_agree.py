@@ -368,7 +368,6 @@ LISTS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 @given(data=st.data(), which=st.sampled_from(list(LISTS)), nested=st.booleans())
 @settings(max_examples=60)
 def test_exploded_tables(folder: Path, kind: str, data: st.DataObject, which: str, nested: bool) -> None:
-    assume(which != "pairs" or kind == "parquet")
     list_type, lists = LISTS[which]
     cells = data.draw(st.lists(st.none() | lists, max_size=6))
     column = pa.array(cells, list_type)

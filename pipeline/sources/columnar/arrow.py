@@ -43,8 +43,8 @@ class ArrowReader(BlockReader):
                     batch.validate(full=True)
                     row_bytes = max(batch.nbytes // max(1, batch.num_rows), CELL_BYTES * max(1, batch.num_columns))
                     rows = max(1, self.block_bytes // row_bytes)
-                    for offset in range(0, batch.num_rows, rows):
-                        yield pl.DataFrame(batch.slice(offset, rows))
+                    frame = pl.DataFrame(batch)  # polars dies of a part of a batch with lists of a fixed size
+                    yield from frame.iter_slices(rows)
         except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
             self._refuse(error)
 
