@@ -3,8 +3,10 @@
 import argparse
 import os
 import platform
+import shlex
 import shutil
 import sys
+import tomllib
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -88,7 +90,12 @@ def inspect(files: Sequence[Path], *, write: Path | None, name: str | None, quic
         return
     with write.open("x", encoding="utf-8") as file:
         file.write(text)
-    print(f"{write} is written; read its comments, then validate it: python -m pipeline check {write}")
+    days, quoted = tomllib.loads(text)["partitions"], shlex.quote(str(write))
+    print(f"{write} is written; read its comments, and change what is not so. Then validate it, and make its features:")
+    print(
+        f"python -m pipeline check {quoted} && PIPELINE_DATASET={quoted} make run "
+        f"DAYS={days['start']}...{days.get('end', days['start'])}"
+    )
 
 
 def _report(line: str) -> None:
@@ -100,7 +107,14 @@ def _report(line: str) -> None:
 def check(dataset: Dataset) -> None:
     """Validates the dataset file and prints one sentence."""
     from pipeline.definitions import prepare
+    from pipeline.events.origin import declared_columns
+    from pipeline.inspection.columns import UNKNOWN
 
+    placeholders = [name for name, column in declared_columns(dataset).items() if column.from_ == UNKNOWN]
+    if placeholders:
+        raise PipelineError(
+            f'{dataset.file}: {placeholders[0]} still has the draft\'s placeholder from = "?"; write the name of a column of the log'
+        )
     features = prepare(dataset)
     first, last = dataset.partitions.start, dataset.last_day()
     used = ", ".join(feature.name for feature in features)

@@ -748,3 +748,36 @@ def test_in_works_in_expressions(tmp_path: Path, name: str) -> None:
     events, rejected = day_of(tmp_path, rows, columns={"action": {"from": None, "sql": sql}})
     assert events.select("user_id", "action").rows() == [(1, "view"), (3, "cart")]
     assert rejected["reason"].to_list() == ["unknown_action"]
+
+
+def test_expressions_calculate_with_whole_numbers_that_do_not_run_over(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "user": [1, 2], "item": ["a", "b"], "time": [at("2020-01-01")] * 2, "event": ["view"] * 2,
+            "cents": [3_000_000, 5], "qty": [1000, 2], "a": [1, 9], "b": [2, 3], "name": ["abc", "abcdefg"],
+        },
+        schema_overrides={"cents": pl.Int32, "qty": pl.Int32, "a": pl.UInt32, "b": pl.UInt32},
+    )  # fmt: skip
+    extra = {
+        "revenue": {"sql": "cents * qty", "type": "int64"},
+        "difference": {"sql": "a - b", "type": "int64"},
+        "over": {"sql": "LENGTH(name) - 5", "type": "int64"},
+    }
+    dataset = make_dataset(tmp_path, days={"2020-01-01": frame}, extension="parquet", extra=extra)
+    store = make_store(dataset)
+    make_events_of(dataset, store, "2020-01-01")
+    found = table(store, "events", "2020-01-01").select("revenue", "difference", "over").rows()
+    assert found == [(3_000_000_000, -1, -2), (10, 6, 2)]
+
+
+def test_a_result_beyond_int64_is_refused_and_not_turned_over(tmp_path: Path) -> None:
+    log = "user,item,time,event\n9223372036854775807,a,1577836800,view\n21,b,1577836800,view\n"
+    dataset = make_dataset(
+        tmp_path,
+        days={"2020-01-01": log},
+        columns={"user_id": {"sql": 'CAST("user" AS BIGINT) * 2', "type": "int64"}},
+    )
+    store = make_store(dataset)
+    make_events_of(dataset, store, "2020-01-01")
+    assert table(store, "events", "2020-01-01")["user_id"].to_list() == [42]
+    assert table(store, "rejected_events", "2020-01-01").select("row_id", "reason").rows() == [(0, "id_out_of_range")]

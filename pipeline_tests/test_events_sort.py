@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.events import parts
 from pipeline.events.arrange import Arranger
 from pipeline.events.order import sort_rows
 
@@ -171,3 +172,25 @@ def test_empty_blocks_are_nothing(tmp_path: Path) -> None:
     arranger.add(frame_of([]), np.zeros(0, dtype=np.int32))
     assert list(arranger.ranges(DAY)) == []
     assert not (tmp_path / "parts").exists()
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
+def test_no_order_of_the_log_has_rows_written_many_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    """Of a log in the order of its users, the first rows tell nothing of where ranges should begin."""
+    written: list[int] = []
+    write = parts._write_batches
+
+    def counted(path: Path, rows: pl.DataFrame, starts: np.ndarray) -> np.ndarray:
+        written.append(rows.height)
+        return write(path, rows, starts)
+
+    monkeypatch.setattr(parts, "_write_batches", counted)
+    users = sorted(n * 7919 % 40_000 for n in range(40_000))
+    if order != "ascending":
+        users = users[::-1] if order == "descending" else [n * 7919 % 40_000 for n in range(40_000)]
+    rows: Rows = [(user, n) for n, user in enumerate(users)]
+    frames, _ = arranged(rows, budget=60_000, block=1000, folder=tmp_path)
+    assert rows_of(frames) == expected(rows)
+    assert sum(written) <= 3 * len(rows)

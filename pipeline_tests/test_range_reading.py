@@ -1,5 +1,6 @@
 """A run over many days whose raw files hold rows of all of them: read once, and every day as if it were made alone."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -557,3 +558,32 @@ def test_days_are_dates(tmp_path: Path) -> None:
     made = made_of(together(work(shared(tmp_path, {"all": rows}))))
     assert {manifest.counts["outside_partitions"] for manifest in made.values()} == {1}
     assert {manifest.counts["other_day"] for manifest in made.values()} == {4}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("exploded", [False, True])
+def test_records_of_a_document_may_stand_on_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, indent: int | None, exploded: bool
+) -> None:
+    monkeypatch.setattr(raw_sample, "EVERY_TIME", 0)
+    rows = [
+        row(1, "a", noon(DAYS[0])), row(2, "a", noon(DAYS[0]), "no such event"), row(None, "a", noon(DAYS[0])),
+        row(3, "a", noon(DAYS[1])),
+    ]  # fmt: skip
+    declared: dict[str, Any] = {"source": {"path": "raw/*.json", "format": "json"}}
+    if exploded:
+        rows = [{"user": one["user"], "list": [{k: v for k, v in one.items() if k != "user"}]} for one in rows]
+        declared["source"]["explode"] = {"column": "list"}
+        declared["columns"] = {
+            "item_id": {"from": "list.item", "type": "string"},
+            "timestamp": {"from": "list.time", "unit": "s"},
+            "action": {"from": "list.event"},
+        }
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "all.json").write_text(json.dumps(rows, indent=indent))
+    dataset = make_dataset(tmp_path, **declared)
+    given = work_of(dataset, run="run")
+    given.store.open_for(dataset)
+    made = made_of(together(given))
+    assert [made[day].rows for day in DAYS] == [1, 1, 0, 0, 0]
+    assert made[DAYS[0]].counts["rejected"] == {"missing_user_id": 1, "unknown_action": 1}

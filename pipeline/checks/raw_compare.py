@@ -91,12 +91,13 @@ def compare_by_value(
         What differs, and the records that could be compared.
     """
     refused = _Refused(rejected, subject.dataset)
+    by_lines = lines_tell(subject.dataset)
     written = _written_values(subject, [one for one in sampled if one.of_day is not False])
     differences: list[Difference] = []
     compared: list[Sampled] = []
     for one in sampled:
         reasons = refused.reasons(one)
-        by_line = bool(reasons) and one.record.line is not None
+        by_line = bool(reasons) and one.record.line is not None and by_lines
         if not one.of_day and not by_line:
             continue
         compared.append(one)
@@ -116,11 +117,17 @@ def compare_by_value(
     return differences, compared
 
 
+def lines_tell(dataset: Dataset) -> bool:
+    """Whether a line tells which record of a file is meant: all of a JSON document may stand on one."""
+    return dataset.source.format != "json"
+
+
 class _Refused:
     """The refused rows of a day by where they stand; where no line tells a record from others, also by its raw cells."""
 
     def __init__(self, rejected: pl.DataFrame, dataset: Dataset) -> None:
         self._of_elements = None if dataset.source.explode is None else _columns_of_elements(dataset)
+        self._by_lines = lines_tell(dataset)
         self._rows: dict[tuple[str, int | None], list[tuple[str, str]]] = {}
         for file, line, reason, raw in rejected.select("file", "line", "reason", "raw").iter_rows():
             self._rows.setdefault((file, line), []).append((reason, raw))
@@ -129,12 +136,17 @@ class _Refused:
         """The reasons under which a record may have been refused."""
         cells, line = one.record.cells, one.record.line
         rows = self._rows.get((one.file, line), [])
-        if line is not None and self._of_elements is None:  # one record a line
+        if line is not None and self._by_lines and self._of_elements is None:  # one record a line
             return [reason for reason, _ in rows]
         if cells is None:  # no cells: what is left of it is its reason
             return [reason for reason, _ in rows if reason == "malformed_line"]
         whole = ((reason, _cells(raw)) for reason, raw in rows if reason != "malformed_line")
-        if line is None or self._of_elements is None:
+        if not self._by_lines:
+            texts = ((reason, _texts(raw)) for reason, raw in rows if reason != "malformed_line")
+            found = (
+                reason for reason, raw in texts if all(_told(raw, n, value) == value for n, value in cells.items())
+            )
+        elif line is None or self._of_elements is None:
             plain = {name: value for name, value in cells.items() if _is_alike_in_json(value)}
             found = (
                 reason for reason, raw in whole if all(_cell(raw, n, value) == value for n, value in plain.items())
@@ -160,6 +172,22 @@ def _cells(raw: str) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return cells if isinstance(cells, dict) else {}
+
+
+def _texts(raw: str) -> Mapping[str, Any]:
+    """The cells of a JSON object, numbers as they are written."""
+    try:
+        return json.loads(raw, parse_int=str, parse_float=str)
+    except ValueError:
+        return {}
+
+
+def _told(cells: Mapping[str, Any], name: str, default: str | None) -> str | None:
+    """The text of a cell; a record that is shown without a cell misses it, and one that nests it tells nothing."""
+    found = _cell(cells, name, default if "." in name else None)
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return default if isinstance(found, dict | list) else found
 
 
 def _cell(cells: Mapping[str, Any], name: str, default: Any) -> Any:
@@ -206,7 +234,7 @@ def _compare_accepted(row: Mapping[str, Any], one: Sampled) -> list[Difference]:
 def _compare_refused(reasons: Sequence[str], one: Sampled, dataset: Dataset) -> list[Difference]:
     """Records that are equal are refused for the same reason; without a line it is not certain that they are equal."""
     agree = [_agrees(reason, one.verdict.reason, dataset) for reason in reasons]
-    if any(agree) if one.record.line is None else all(agree):
+    if any(agree) if one.record.line is None or not lines_tell(dataset) else all(agree):
         return []
     wrong = reasons[agree.index(False)]
     return [{**one.where, "column": "reason", "expected": one.verdict.reason or "accepted", "found": wrong}]

@@ -18,7 +18,7 @@ from pipeline.checks.raw import (
     read_records,
     time_of_record,
 )
-from pipeline.checks.raw_compare import Sampled, compare_by_row_id, compare_by_value
+from pipeline.checks.raw_compare import Sampled, compare_by_row_id, compare_by_value, lines_tell
 from pipeline.checks.reading import Subject
 from pipeline.sources import RawFile
 
@@ -169,7 +169,7 @@ class RawSample:
             ordinals |= set(draw.sample(span, min(len(span), RANDOM_RECORDS // 2)))
         ordinals |= {ordinal - 1 for ordinal in ordinals if ordinal}
         here = refused.filter((pl.col("file") == entry["path"]) & pl.col("line").is_not_null())
-        lines = set(_some_of_each_reason(here, "line", draw))
+        lines = set(_some_of_each_reason(here, "line", draw)) if lines_tell(self._dataset) else set()
         return Wanted(ordinals, lines, columns=self._columns, integers=self._integers)
 
     def _with_days(self, records: Sequence[RawRecord], file: RawFile, *, claimed: Sequence[int]) -> Iterator[Sampled]:
@@ -189,7 +189,7 @@ class RawSample:
             # Of two records on one line that are equal and have no time, each may belong to another day.
             if of_day is False and self._dataset.source.explode is not None and not own_time:
                 of_day = None
-            if ordinal in claimed or of_day or record.line is not None:
+            if ordinal in claimed or of_day or (record.line is not None and lines_tell(self._dataset)):
                 yield self._judged(record, file, of_day=True if ordinal in claimed else of_day)
 
 

@@ -12,6 +12,7 @@ from pipeline.events.parts import DayParts, joined
 
 QUANTILES = 64  # of the users of the first rows that do not fit: borders of ranges
 SAMPLED = 65_536
+PIECE_SAMPLED = 4_096  # of each part, where a range is cut again
 INT64_MAX = 2**63 - 1
 
 
@@ -24,11 +25,12 @@ class Arranger:
     Args:
         budget_bytes: How much may be held before it is spilled, for all days together.
         directory: For the parts; whoever made it removes it.
+        borders: Users at which ranges begin; those of the first rows that do not fit when there are none.
     """
 
-    def __init__(self, *, budget_bytes: int, directory: Path) -> None:
+    def __init__(self, *, budget_bytes: int, directory: Path, borders: pl.Series | None = None) -> None:
         self._directory = directory
-        self._borders: pl.Series | None = None
+        self._borders = borders
         self._parts = DayParts(budget_bytes=budget_bytes, directory=directory, cut=self._range_of)
 
     @property
@@ -69,12 +71,14 @@ class Arranger:
 
     def _cut_again(self, day: int, number: int) -> Iterator[pl.DataFrame]:
         """A range that holds too much, by borders of its own; a user is never cut in two."""
-        users = (piece["user_id"] for piece in self._parts.of(day, number, number + 1))
-        ends = [(of_piece.min(), of_piece.max()) for of_piece in users]
-        if min(low for low, _ in ends) == max(high for _, high in ends):  # type: ignore[type-var]
+        users = [_sample(piece["user_id"], PIECE_SAMPLED) for piece in self._parts.of(day, number, number + 1)]
+        sample = pl.concat(users)
+        if sample.min() == sample.max():
             yield sort_rows(joined(list(self._parts.of(day, number, number + 1))))
             return
-        inner = Arranger(budget_bytes=self._parts.part_bytes, directory=self._directory / str(number))
+        inner = Arranger(
+            budget_bytes=self._parts.part_bytes, directory=self._directory / str(number), borders=_borders(sample)
+        )
         for piece in self._parts.of(day, number, number + 1):
             inner.add(piece, np.full(piece.height, day, dtype=np.int32))
         yield from inner.ranges(day)
@@ -87,9 +91,15 @@ class Arranger:
         return self._borders.search_sorted(frame["user_id"], side="right").to_numpy().astype(np.uint8)
 
 
+def _sample(users: pl.Series, size: int) -> pl.Series:
+    """Some users, with the lowest and the highest among them."""
+    some = users.gather_every(max(1, users.len() // size))
+    return pl.concat([some, pl.Series([users.min(), users.max()], dtype=users.dtype)])
+
+
 def _borders(users: pl.Series) -> pl.Series:
     """Users at which ranges begin; one that would fill a range gets one for itself."""
-    sample = users.gather_every(max(1, users.len() // SAMPLED)).sort()
+    sample = _sample(users, SAMPLED).sort()
     picked = [sample[sample.len() * number // QUANTILES] for number in range(1, QUANTILES)]
     heavy = {user for user in picked if picked.count(user) > 1 and user != INT64_MAX}
     behind = [user + "\0" if isinstance(user, str) else user + 1 for user in heavy]

@@ -1,15 +1,20 @@
 """From raw columns to the column that a declaration names: `from`, `sql` or `value`."""
 
+import io
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from pipeline.config import Dataset, RawColumn
 from pipeline.contracts import PipelineError, quoted_or
 from pipeline.events.cells import clean
 from pipeline.sources import RawBlock
+
+ARITHMETIC = ("Plus", "Minus", "Multiply", "Mul", "Add", "Sub")  # of polars' tree of an expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +140,40 @@ def _raw_origin(block: RawBlock, column: RawColumn) -> Origin:
     roots = sorted(set(expression.meta.root_names()))
     needed = frame.select(roots) if roots else frame
     try:
-        return Origin(needed.with_columns(expression.alias("value"))["value"], None)  # a literal gets every row
+        return Origin(evaluate(expression, needed), None)
     except pl.exceptions.PolarsError:
         return _one_by_one(needed, expression)
+
+
+def evaluate(expression: pl.Expr, frame: pl.DataFrame) -> pl.Series:
+    """The value of an expression in every row, with whole numbers of 128 bits where it calculates.
+
+    Raises:
+        PolarsError: It fails on a row.
+    """
+    serialized = expression.meta.serialize(format="json")
+    if any(f'"{operator}"' in serialized for operator in ARITHMETIC):
+        wide = pl.Expr.deserialize(io.StringIO(json.dumps(_widened(json.loads(serialized)))), format="json")
+        try:
+            return frame.with_columns(cs.integer().cast(pl.Int128)).with_columns(wide.alias("value"))["value"]
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            pass  # a function that does not take them, or a row that fails in any width
+    return frame.with_columns(expression.alias("value"))["value"]  # a literal gets every row
+
+
+def _widened(node: Any) -> Any:
+    """The tree of an expression whose casts to BIGINT, and whose lengths of texts, are of 128 bits."""
+    if isinstance(node, list):
+        return [_widened(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    if node == {"Literal": "Int64"}:
+        return {"Literal": "Int128"}
+    wide = {key: _widened(part) for key, part in node.items()}
+    function = node.get("Function", {}).get("function", {}) if isinstance(node.get("Function"), dict) else {}
+    if isinstance(function, dict) and function.get("StringExpr") in ("LenChars", "LenBytes"):
+        return {"Cast": {"expr": wide, "dtype": {"Literal": "Int128"}, "options": "Strict"}}
+    return wide
 
 
 def _one_by_one(frame: pl.DataFrame, expression: pl.Expr) -> Origin:
@@ -146,19 +182,20 @@ def _one_by_one(frame: pl.DataFrame, expression: pl.Expr) -> Origin:
     distinct = frame.unique(maintain_order=True)
     results: list[tuple[pl.Series | None, int]] = []
 
-    def evaluate(part: pl.DataFrame) -> None:
+    def search(part: pl.DataFrame) -> None:
         try:
-            results.append((part.select(expression.alias("value")).to_series(), part.height))
+            results.append((evaluate(expression, part), part.height))
         except pl.exceptions.PolarsError:
             if part.height == 1:
                 results.append((None, 1))
                 return
             half = part.height // 2
-            evaluate(part[:half])
-            evaluate(part[half:])
+            search(part[:half])
+            search(part[half:])
 
-    evaluate(distinct)
-    dtype = next((series.dtype for series, _ in results if series is not None), pl.String())
+    search(distinct)
+    dtypes = [series.dtype for series, _ in results if series is not None]
+    dtype = pl.Int128() if pl.Int128 in dtypes else next(iter(dtypes), pl.String())
     values = pl.concat(
         [
             pl.Series("value", [None] * rows, dtype=dtype) if series is None else series.cast(dtype)

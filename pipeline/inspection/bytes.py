@@ -18,6 +18,10 @@ STRANGERS = {
     "an Avro file": b"Obj\x01",
     "a 7z archive": b"7z\xbc\xaf\x27\x1c",
     "a RAR archive": b"Rar!",
+    "a PNG image": b"\x89PNG",
+    "a JPEG image": b"\xff\xd8\xff",
+    "a GIF image": b"GIF8",
+    "a program": b"\x7fELF",
     "a Feather file of version 1": b"FEA1",
     "a Python pickle": b"\x80\x04\x95",
 }
@@ -38,7 +42,14 @@ def stranger(first: bytes) -> str | None:
     """What a file is that no reader knows, in words; None when it may be one that is known."""
     if first[257:262] == b"ustar":
         return "a tar archive"
-    return next((name for name, magic in STRANGERS.items() if first.startswith(magic)), None)
+    known = next((name for name, magic in STRANGERS.items() if first.startswith(magic)), None)
+    if known is None and not binary_format(first) and not first.startswith(tuple(MARKS.values())):
+        # Text holds hardly a control character, but for half of the bytes of UTF-16.
+        begin = first[:4000]
+        control = sum(byte < 0x20 and byte not in b"\0\t\n\r\x01\x0b\x0c\x1b" for byte in begin)
+        if control > 0.05 * len(begin) and begin.count(0) < 0.1 * len(begin):
+            return "binary data of a kind that is not known"
+    return known
 
 
 @dataclass(frozen=True, slots=True)

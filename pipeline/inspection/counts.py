@@ -15,6 +15,7 @@ from pipeline.events.origin import check_origins, source_of
 from pipeline.events.reasons import REASONS
 from pipeline.events.times.timestamps import UnitDoctor
 from pipeline.sources import RawBlock, RawFile, read_blocks, usual_block_bytes
+from pipeline.sources.elements import WITHOUT_ELEMENTS
 
 EPOCH = date(1970, 1, 1)
 KEPT = 50  # refused rows that are looked at again, for each reason
@@ -42,6 +43,7 @@ class Counts:
         users: Distinct users; None when there were too many rows.
         items: Distinct items.
         floored: Rows whose time was finer than a microsecond.
+        without_elements: Records whose list is empty, which give no rows.
         open_lines: Lines behind a quote that is never closed.
         refused: Some rows that were refused, or have the id -1, raw, for another look.
         coded: Of user_id and item_id those with the id -1.
@@ -63,6 +65,7 @@ class Counts:
     users: int | None = None
     items: int | None = None
     floored: int = 0
+    without_elements: int = 0
     open_lines: int = 0
     refused: list[pl.DataFrame] = field(default_factory=list)
     coded: set[str] = field(default_factory=set)
@@ -115,6 +118,7 @@ def _count_file(dataset: Dataset, file: RawFile, counts: Counts, keys: "_Keys", 
         if counts.rows - reported > ROWS_A_REPORT:
             report(counts.rows)
             reported = counts.rows
+    counts.without_elements += reader.warnings.get(WITHOUT_ELEMENTS, 0)
     counts.open_lines = max(counts.open_lines, reader.warnings.get("lines_in_unclosed_quote", 0))
     doctor.judge()
 

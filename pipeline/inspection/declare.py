@@ -14,6 +14,7 @@ from pipeline.inspection.columns import (
     choose_action,
     choose_id,
     choose_time,
+    doubt_no_action,
     id_settings,
 )
 from pipeline.inspection.draft import Draft, to_toml
@@ -48,6 +49,10 @@ def say_columns(
     """
     readings = {}
     for name, fact in facts.items():
+        if sampled < frame.height:
+            # The refused rows are no fair share of the log.
+            fair = look_at(frame[name].head(sampled))
+            fact.filled, fact.numbers_rows = fair.filled, fair.numbers_rows
         if fact.nested:
             continue
         cells = frame[name]
@@ -63,6 +68,8 @@ def say_columns(
     taken += [time_from, action.column]
     user = choose_id("user_id", facts, taken, inside=None)
     item = choose_id("item_id", facts, [*taken, user.column], inside=inside)
+    if action.column is None:
+        action.doubts.append(doubt_no_action(action, facts, [*taken, user.column, item.column]))
     _say_id(draft, "user_id", user, facts)
     _say_id(draft, "item_id", item, facts)
     draft.tables["columns"] = {
@@ -140,7 +147,8 @@ def _say_action(draft: Draft, role: Role, facts: Mapping[str, Facts], actions: S
         "columns", "action", {"from": role.column, **says}, "; ".join(part for part in (role.reason, why) if part)
     )
     names = [cell.strip() if says.get("strip") else cell for cell in actions]
-    draft.say("actions", "names", list(dict.fromkeys(names)))
+    missing = says.get("null_values", [])
+    draft.say("actions", "names", list(dict.fromkeys(name for name in names if name not in missing)))
 
 
 def _remark_others(draft: Draft, others: Sequence[Facts]) -> None:

@@ -13,6 +13,7 @@ TABLES = (
     *("columns", "actions", "extra", "quality", "store"),
 )
 WIDTH = 120
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # no TOML comment may hold one
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -77,6 +78,7 @@ class Draft:
 
 
 def _entry(said: str, reason: str) -> list[str]:
+    reason = CONTROL.sub("?", reason)
     if not reason:
         return [said]
     if len(said) + len(reason) + 6 <= WIDTH:
@@ -86,7 +88,7 @@ def _entry(said: str, reason: str) -> list[str]:
 
 def _comment(text: str, *, indent: str = "") -> list[str]:
     return textwrap.wrap(
-        re.sub(r"[\x00-\x09\x0b-\x1f\x7f\n]", "?", text),
+        CONTROL.sub("?", text),
         width=WIDTH,
         initial_indent="# ",
         subsequent_indent=f"# {indent}",

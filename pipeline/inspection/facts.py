@@ -11,6 +11,9 @@ INT64 = range(-(2**63), 2**63)
 INTEGER = r"^[+-]?[0-9]+(?:\.0*)?$"
 LEADING_ZERO = r"^[+-]?0[0-9]"
 FRACTION = r"^[+-]?[0-9]*\.[0-9]*[1-9][0-9]*(?:[eE][+-]?[0-9]+)?$|^[+-]?[0-9]+\.[0-9]+[eE][+-]?[0-9]+$"
+DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]{1,2}$|^[+-]?0,[0-9]+$"
+# A spreadsheet writes the plus; an id in hexadecimal digits has none.
+ROUNDED = r"^[+-]?[0-9](?:[.,][0-9]+)?[eE]\+[0-9]+$"
 BLANK_AROUND = r"^\s|\s$"
 SHOWN = 3
 MOST_FREQUENT = 255  # as many as there can be actions
@@ -30,6 +33,8 @@ class Facts:
         longest: Length of the longest cell.
         integers: Share that are whole numbers.
         fractions: Share that are numbers with a fraction.
+        commas: Share that are numbers with a decimal comma.
+        rounded: A number as 1.07E+12, as a spreadsheet shows long ones, None when there is none.
         padded: A whole number with leading zeros, None when there is none.
         beyond: A whole number that int64 does not hold.
         other: Some cells that are no whole numbers.
@@ -42,6 +47,8 @@ class Facts:
         listed: A list.
         temporal: A time or a date by its type, or bytes.
         frequent: The most frequent cells with their rows, at most 255.
+        filled: Share of the rows that have a value.
+        numbers_rows: Whether every row has a value of its own, as the key of a table has.
     """
 
     name: str
@@ -53,6 +60,8 @@ class Facts:
     longest: int = 0
     integers: float = 0.0
     fractions: float = 0.0
+    commas: float = 0.0
+    rounded: str | None = None
     padded: str | None = None
     beyond: str | None = None
     other: tuple[str, ...] = ()
@@ -65,11 +74,14 @@ class Facts:
     listed: bool = False
     temporal: bool = False
     frequent: Mapping[str, int] = field(default_factory=dict)
+    filled: float = 1.0
+    numbers_rows: bool = False
 
     @property
     def id_like(self) -> bool:
         """Whether the cells can be ids: neither nested, nor times, nor numbers with a fraction, nor long text."""
-        return not (self.nested or self.temporal) and self.distinct > 0 and self.fractions < 0.05 and self.longest < 500
+        number = self.fractions >= 0.05 or self.commas >= 0.05
+        return not (self.nested or self.temporal or number) and self.distinct > 0 and self.longest < 500
 
 
 def look_at(column: pl.Series) -> Facts:
@@ -97,12 +109,18 @@ def look_at(column: pl.Series) -> Facts:
     facts.missing += sum(facts.spelt.values())
     kept = counts.filter(~empty & ~spelt)
     _describe(facts, kept["cell"])
+    coded = 0
+    facts.numbers_rows = (
+        facts.rows >= 20 and facts.missing < 0.1 * facts.rows and facts.distinct == facts.rows - facts.missing
+    )
     facts.frequent = dict(kept.head(MOST_FREQUENT).rows())
     # A single negative number among ids is a code.
     if facts.integers == 1.0 and facts.negative:
         below = kept.filter(kept["cell"].str.strip_chars().str.starts_with("-"))
         if set(below["cell"]) <= set(CODES_MISSING):
             facts.spelt = {**facts.spelt, **dict(below.rows())}
+            coded = int(below["rows"].sum())
+    facts.filled = 1 - (facts.missing + coded) / max(1, facts.rows)
     return facts
 
 
@@ -120,6 +138,8 @@ def _describe(facts: Facts, cells: pl.Series) -> None:
     whole = cells.str.contains(INTEGER)
     facts.integers = float(whole.mean() or 0)  # type: ignore[arg-type]
     facts.fractions = float(cells.str.contains(FRACTION).mean() or 0)  # type: ignore[arg-type]
+    facts.commas = float(cells.str.contains(DECIMAL_COMMA).mean() or 0)  # type: ignore[arg-type]
+    facts.rounded = _first(cells.filter(cells.str.contains(ROUNDED)))
     integers = cells.filter(whole)
     facts.negative = bool(cells.str.contains(r"^-[0-9]").any())
     facts.pointed = bool(integers.str.contains(".", literal=True).any())

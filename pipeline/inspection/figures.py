@@ -1,15 +1,17 @@
 """What a pass over the rows found, written into the draft: days, actions, and the share that may be refused."""
 
-from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, timedelta
 from math import ceil
 
 from pipeline.inspection.counts import MOST_KEYS, Counts
 from pipeline.inspection.places import Place, share_of_days
 from pipeline.inspection.propose import Proposal
+from pipeline.inspection.words import listed
 
 DEFAULT_SHARE = 0.01
 FAR_DAYS = 30  # a gap before or behind a few rows, which then are no days of the log
+MANY_GAPS = 0.2  # of the days; where fewer have no file, the files are rather lost than never written
 MOST_ACTIONS = 255  # as many as a dataset file may name
 
 
@@ -20,24 +22,29 @@ def set_days(proposal: Proposal, start: date, end: date | None) -> None:
 
 def say_sample_days(proposal: Proposal, place: Place) -> None:
     """Writes the days that the sample and the names of the files tell."""
+    if not _say_known_days(proposal, place):
+        proposal.draft.doubt("partitions: no time could be read, so that start is not known")
+        return
+    if place.days:
+        _say_gaps(proposal, place, min(place.days), max(place.days), ())
+    proposal.draft.doubt(
+        "partitions: only a sample was read; leave --quick out to count the days, the actions and the refused rows"
+    )
+
+
+def _say_known_days(proposal: Proposal, place: Place) -> bool:
+    """Writes the first and the last day that are known without counting; False where none is."""
     days = list(place.days)
     if not days and proposal.first_us is not None and proposal.last_us is not None:
         days = [datetime.fromtimestamp(us // 1_000_000, UTC).date() for us in (proposal.first_us, proposal.last_us)]
-    draft = proposal.draft
     if not days:
         set_days(proposal, date(1990, 1, 1), None)
-        draft.doubt("partitions: no time could be read, so that start is not known")
-        return
+        return False
     set_days(proposal, min(days), max(days))
     where = "the names of the files" if place.days else "the sample"
-    draft.reasons["partitions", "start"] = f"the first day in {where}"
-    draft.reasons["partitions", "end"] = f"the last day in {where}"
-    if place.days and len(set(days)) <= (max(days) - min(days)).days:
-        draft.say("source", "missing_day", "empty", "not every day has a file")
-    if not place.days:
-        draft.doubt(
-            "partitions: only a sample was read; leave --quick out to count the days, the actions and the refused rows"
-        )
+    proposal.draft.reasons["partitions", "start"] = f"the first day in {where}"
+    proposal.draft.reasons["partitions", "end"] = f"the last day in {where}"
+    return True
 
 
 def say_counts(proposal: Proposal, counts: Counts, place: Place) -> None:
@@ -47,7 +54,11 @@ def say_counts(proposal: Proposal, counts: Counts, place: Place) -> None:
         draft.doubt(f"a run would stop: {problem}")
     first, last, outside = _days_of_log(counts)
     if first is None or last is None:
-        draft.doubt("partitions: no row has a usable time, so that start is not known")
+        known = _say_known_days(proposal, place)
+        if counts.rows:
+            draft.doubt("partitions: no row has a usable time, so that start is not known")
+        elif known:
+            draft.doubt("partitions: start and end are of a sample, since the rows could not be counted")
     else:
         set_days(proposal, first, last)
         with_rows = sum(first <= day <= last for day in counts.days)
@@ -65,10 +76,11 @@ def say_counts(proposal: Proposal, counts: Counts, place: Place) -> None:
         ]
         if edges:
             draft.doubt(
-                f"partitions: of {edges[0]} and {len(edges) - 1} further days beyond start and end all rows are refused"
+                f"partitions: all rows of {listed([str(day) for day in edges])}, beyond start and end, are refused"
             )
         if place.days:
-            _say_dated(proposal, counts, place, (last - first).days + 1)
+            _say_dated(proposal, counts)
+            _say_gaps(proposal, place, first, last, counts.days)
     _say_actions(proposal, counts)
     within = [day for day in counts.days if first is not None and last is not None and first <= day <= last]
     _say_quality(proposal, counts, within)
@@ -100,7 +112,7 @@ def _days_of_log(counts: Counts) -> tuple[date | None, date | None, int]:
     return days[0], days[-1], outside
 
 
-def _say_dated(proposal: Proposal, counts: Counts, place: Place, days: int) -> None:
+def _say_dated(proposal: Proposal, counts: Counts) -> None:
     draft = proposal.draft
     before, after, _ = share_of_days(counts.distances)
     if before or after:
@@ -111,9 +123,36 @@ def _say_dated(proposal: Proposal, counts: Counts, place: Place, days: int) -> N
             [before, after],
             f"{rows:,} rows belong to the day after or before that of their file",
         )
-    missing = days - len(set(place.days))
-    if missing > 0:
-        draft.say("source", "missing_day", "empty", f"{missing} days have no file")
+
+
+def _say_gaps(proposal: Proposal, place: Place, first: date, last: date, with_rows: Iterable[date]) -> None:
+    """Says what is to become of the days that have no file.
+
+    Args:
+        proposal: Gets the keys.
+        place: The days that have files.
+        first: The first day of the log.
+        last: The last one.
+        with_rows: Days that have rows, also in the file of a day next to them.
+    """
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    gaps = sorted(set(days) - set(place.days))
+    if not gaps:
+        return
+    draft, names = proposal.draft, listed([day.isoformat() for day in gaps])
+    has = "has" if len(gaps) == 1 else "have"
+    if len(gaps) < MANY_GAPS * len(days) and not set(gaps) & set(with_rows):
+        draft.say("partitions", "skip", gaps, f"days without a file: {len(gaps)} of {len(days):,}")
+        draft.doubt(
+            f"partitions: {names} {has} no file and will be skipped; is a file missing? Bring it and take its day out "
+            'of skip. If nothing happened, [source] missing_day = "empty" says so'
+        )
+        return
+    draft.say("source", "missing_day", "empty", f"{len(gaps)} days have no file")
+    draft.doubt(
+        f"source: {names} {has} no file ({len(gaps)} of {len(days):,} days) and will be empty, but for rows in files "
+        "next to them; are files missing? Bring them, or leave missing_day out and name such days in [partitions] skip"
+    )
 
 
 def _say_actions(proposal: Proposal, counts: Counts) -> None:
@@ -142,13 +181,17 @@ def _say_actions(proposal: Proposal, counts: Counts) -> None:
     rare = [name for name, rows in counted.items() if rows * 10_000 < counts.rows]
     if rare:
         draft.doubt(
-            f"actions: {', '.join(rare[:5])} occurs in less than one row of 10,000; is it an action, or a slip?"
+            f"actions: {listed(rare)} {'occurs' if len(rare) == 1 else 'occur each'} in less than one row of 10,000; "
+            "an action, or a slip?"
         )
 
 
 def _say_quality(proposal: Proposal, counts: Counts, days: Sequence[date]) -> None:
     draft = proposal.draft
     day, share = counts.worst_day(days)
+    if counts.without_elements:
+        have = "record has" if counts.without_elements == 1 else "records have"
+        draft.doubt(f"source.explode: {counts.without_elements:,} {have} an empty list, and no event comes of it")
     if counts.rows and not counts.accepted:
         draft.doubt("no row is accepted: the columns or their types are not what they were taken for")
         return
@@ -157,6 +200,11 @@ def _say_quality(proposal: Proposal, counts: Counts, days: Sequence[date]) -> No
         allowed = min(1.0, ceil(share * 1.02 * 20) / 20)
         draft.say(
             "quality", "max_rejected_share", allowed, f"on {day} {share:.1%} of the rows are refused; in all: {refused}"
+        )
+        lost = (counts.rows - counts.accepted) / counts.rows
+        draft.doubt(
+            f"quality: {lost:.1%} of all rows are refused, because of {refused}; max_rejected_share = {allowed} lets "
+            "that pass: is the right column taken, and read the right way?"
         )
     elif refused:
         draft.remark("quality", f"refused, within the default of 1 % a day: {refused}")

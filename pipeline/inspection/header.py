@@ -4,10 +4,34 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import polars as pl
+
 from pipeline.inspection.words import HEADER_TYPES, ROLE_WORDS, name_score
 
+LINES = 10  # that may stand above the header
 NUMERIC = re.compile(r"[+-]?\d+(\.\d*)?|[+-]?\.\d+")
 VALUE = re.compile(r".*\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.*|.*\d:\d\d.*|[0-9a-f]{8,}|[0-9a-f-]{32,}|")
+
+
+TYPES = frozenset(
+    [
+        *(
+            "string",
+            "str",
+            "varchar",
+            "char",
+            "int",
+            "integer",
+            "bigint",
+            "smallint",
+            "int32",
+            "int64",
+            "long",
+            "float",
+        ),
+        *("float64", "double", "decimal", "numeric", "timestamp", "datetime", "bool", "boolean", "object", "token"),
+    ]
+)
 
 
 @dataclass
@@ -43,15 +67,20 @@ def sniff_header(rows: Sequence[Sequence[str]], cells: int) -> Header:
     first = [cell.strip().strip('"') for cell in rows[0]]
     rest = [row for row in rows[1:] if len(row) == cells]
     invented = [f"column_{number}" for number in range(1, cells + 1)]
+    if first.count("") > cells / 2 or len(first) != cells:
+        title = _below_titles(rows[:LINES], cells)
+        if title is not None:
+            return title
     if len(first) != cells:
         shown = ",".join(first)[:60]
         return Header(False, invented, reason=f"the first line has {len(first)} cells and the others {cells}: {shown}")
     if all(HEADER_TYPES.fullmatch(name) for name in first):
         names = [name.partition(":")[0] for name in first]
         return Header(True, names, known=_known(names), typed=True, reason="every name is followed by its type")
-    value = next((cell for at, cell in enumerate(first) if is_value(cell) and not (at == 0 and cell == "")), None)
-    if value is not None:
-        return Header(False, invented, reason=f"the first line holds values, such as {value!r}")
+    value = next((cell for cell in first if cell and is_value(cell)), None)
+    # A record may have empty cells as well: beside one, a name that logs use has to stand.
+    if value is not None or ("" in first[1:] and (_known(first) == 0 or first.count("") * 2 >= len(first))):
+        return Header(False, invented, reason=f"the first line holds values, such as {value or ''!r}")
     known, numbers = _known(first), _number_columns(rest)
     if known == 0 and not numbers:
         alike = any(cell in {row[at] for row in rest} for at, cell in enumerate(first))
@@ -60,7 +89,40 @@ def sniff_header(rows: Sequence[Sequence[str]], cells: int) -> Header:
         doubt = f"has_header: the first line, {','.join(first)[:60]!r}, was taken for names; it may be a record"
         return Header(True, _distinct(first), renamed=_twice(first), doubts=[doubt])
     reason = "the header holds a name twice, so that all are given here" if _twice(first) else ""
-    return Header(True, _distinct(first), known=known, renamed=_twice(first), reason=reason)
+    # What stands in the header with blanks around it, or empty, is more plainly named here.
+    written = [cell.strip('"') for cell in rows[0]]
+    mended = written != first or "" in first[1:]
+    if mended and not reason:
+        reason = "the header holds names that are empty or have blanks around them, so that all are given here"
+    names = [name or f"column_{at}" for at, name in enumerate(first, 1)] if reason else first
+    return Header(True, _distinct(names), known=known, renamed=bool(reason), reason=reason)
+
+
+def _below_titles(rows: Sequence[Sequence[str]], cells: int) -> Header | None:
+    """The header when it stands below lines with a title; None when none of the rows is one."""
+    for at, row in enumerate(rows[1:], 1):
+        names = [cell.strip().strip('"') for cell in row]
+        if len(names) == cells and _known(names) >= 2 and not any(name and is_value(name) for name in names):
+            reason = f"{at} lines stand above the header, which names the columns: {','.join(names)[:60]}"
+            doubt = f"has_header: {at} lines stand above the header; they and the header are refused as rows"
+            names = [name or f"column_{number}" for number, name in enumerate(names, 1)]
+            return Header(False, _distinct(names), known=_known(names), reason=reason, doubts=[doubt])
+    return None
+
+
+def without_headers(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The rows that neither repeat the names of the columns nor name their types, and how many name types.
+
+    Args:
+        frame: Raw columns.
+    """
+    texts = [name for name in frame.columns if frame.schema[name] == pl.String]
+    if len(texts) < 2:
+        return frame, 0
+    again = pl.all_horizontal(pl.col(name).str.strip_chars() == name for name in texts[:3]).fill_null(value=False)
+    cells = [pl.col(name).str.strip_chars().str.to_lowercase().is_in(TYPES).fill_null(value=False) for name in texts]
+    types = pl.all_horizontal(cells)
+    return frame.filter(~again & ~types), frame.filter(types).height
 
 
 def is_value(cell: str) -> bool:

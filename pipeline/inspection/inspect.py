@@ -9,8 +9,10 @@ from tempfile import TemporaryDirectory
 from urllib.parse import unquote
 
 from pipeline.config import Dataset, load_dataset
+from pipeline.contracts import PipelineError
 from pipeline.inspection.counts import Counts, count
 from pipeline.inspection.figures import DEFAULT_SHARE, say_counts, say_sample_days, set_days
+from pipeline.inspection.header import TYPES
 from pipeline.inspection.places import Place, expand, place_of, share_of_days, undated
 from pipeline.inspection.propose import Evidence, Proposal, propose
 from pipeline.inspection.sample import raw_file, take_sample
@@ -18,6 +20,13 @@ from pipeline.sources import RawFile, find_files
 
 MOST_PASSES = 4
 NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+NAME = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9][A-Za-z0-9_.-]*")  # not `..`, which as a store is a folder above
+# Names that many logs bear: two datasets of one name would share a store.
+COMMON_NAME = re.compile(
+    r"(?:access|access_log|data|dataset|day|dump|event|events|export|file|input|log|logs|output|part|raw|records|sample|"
+    r"test|train)?[-_.\d]*(?:part[-_.\d].*)?",
+    re.IGNORECASE,
+)
 
 
 def inspect_log(
@@ -36,15 +45,17 @@ def inspect_log(
         The dataset file as TOML, with the reasons as comments; `load_dataset` accepts it.
 
     Raises:
-        PipelineError: A file cannot be read, or no layout fits.
+        PipelineError: A file cannot be read, no layout fits, or the name holds other than letters, digits and _.-
     """
+    if name is not None and NAME.fullmatch(name) is None:
+        raise PipelineError(f"--name {name!r}: expected letters, digits and the signs _ . - alone; give another name")
     files, left_out = expand(paths)
     chosen = sorted({0, len(files) // 2, len(files) - 1})
     samples = [take_sample(files[at]) for at in chosen]
     place = place_of(files, folder)
     hive = {key: [_hive_value(files[at], key) for at in chosen] for key in place.hive}
     evidence = Evidence(samples, hive=hive)
-    name = name or _name_of(files)
+    name = name or _name_of(files, folder)
     proposal = propose(evidence)
     _say_place(proposal, place, name)
     counts = None
@@ -57,6 +68,9 @@ def inspect_log(
         names = ", ".join(file.name for file in left_out[:3]) + (", ..." if len(left_out) > 3 else "")
         proposal.draft.doubt(f"path: {len(left_out)} files of other kinds were left out: {names}")
     _doubt_other_files(proposal, place, files, folder)
+    root = proposal.draft.get("store", "root")
+    if (folder / root).exists():
+        proposal.draft.doubt(f"store: {root} exists; if another dataset wrote it, write another name and another root")
     text = proposal.draft.render(_heading(files, counts))
     _load(text, folder)
     return text
@@ -107,11 +121,12 @@ def _cost(counts: Counts) -> tuple[int, int]:
 def _learnt(proposal: Proposal, evidence: Evidence, counts: Counts, action: str | None) -> Evidence | None:
     """The evidence with what the pass found; None when there is nothing new to look at."""
     learnt = evidence
-    # The name of the column is what a header in the middle of the file says.
-    if any(name != action for name in counts.unknown):
+    # The name of the column, or of a type, is what a header in the middle of the file says.
+    headers = {action, *(name for name in counts.unknown if name.strip().lower() in TYPES)}
+    if any(name not in headers for name in counts.unknown):
         ranked = counts.actions + counts.unknown
         ordered = sorted(ranked, key=lambda name: (-ranked[name], name))
-        learnt = replace(learnt, actions=tuple(name for name in ordered if name != action))
+        learnt = replace(learnt, actions=tuple(name for name in ordered if name not in headers))
     if counts.refused:
         learnt = replace(learnt, refused=[*evidence.refused, *counts.refused])
     quoted = [line for line in counts.refused_lines if '"' in line]
@@ -170,14 +185,26 @@ def _hive_value(file: Path, key: str) -> str:
     return next((unquote(part.partition("=")[2]) for part in file.absolute().parts if part.startswith(f"{key}=")), "")
 
 
-def _name_of(files: Sequence[Path]) -> str:
-    """A name for the dataset: that of the file, or of the nearest folder of several that names more than a day."""
+def _name_of(files: Sequence[Path], folder: Path) -> str:
+    """A name for the dataset: that of the file, or of the nearest folder of several that names more than a day.
+
+    Before a name that many logs bear stands that of the folder around it, up to `folder`: shop_events.
+    """
     first = files[0].absolute()
-    if len(files) == 1:
-        candidates = [first.name.split(".")[0]]
-    else:
-        candidates = [part for part in reversed(first.parts[1:-1]) if "=" not in part and re.search("[A-Za-z]", part)]
-    return next((found for text in candidates if (found := NO_NAME.sub("_", text).strip("_.-"))), "log")
+    around = [path for path in first.parents if "=" not in path.name and re.search("[A-Za-z]", path.name)]
+    # In the folder of the dataset file and in those around it, a folder's name tells no two logs apart.
+    apart = [path.name for path in around if not folder.absolute().is_relative_to(path)]
+    nearest = first.name.split(".")[0] if len(files) == 1 else around[0].name if around else ""
+    parts = [_plain(nearest) or "log"]
+    for other in filter(None, map(_plain, apart if len(files) == 1 else apart[1:])):
+        if COMMON_NAME.fullmatch(parts[0]) is None:
+            break
+        parts.insert(0, other)
+    return "_".join(parts)
+
+
+def _plain(text: str) -> str:
+    return NO_NAME.sub("_", text).strip("_.-")
 
 
 def _load(text: str, folder: Path) -> Dataset:

@@ -59,20 +59,49 @@ def sniff_layout(text: str, *, whole: bool) -> Layout | None:
         whole: Whether that is all of it.
     """
     text = text.removeprefix("\ufeff")
-    if not whole:
-        text = text[: text.rfind("\n") + 1]
-    found = _sniff_json(text, whole=whole)
+    # A document may stand on one line, however long.
+    begin = text if whole else text[: text.rfind("\n") + 1]
+    found = _sniff_json(begin or text, whole=whole)
     if found is not None:
         return found
+    text = begin
+    if _ends_with_cr(text):
+        return None
     lines = [line.rstrip("\r") for line in text.split("\n", 20 * LINES)[: 20 * LINES]]
     lines = [line for line in lines if line][:LINES]
     comment, lines = _without_comments(lines)
     if not lines:
         return None
+    fields = _w3c_fields(text) if comment == "#" else []
     found = _sniff_lines(lines) or _sniff_cells(text, lines, comment) or _sniff_fixed(lines)
+    if found is not None and found.invented and len(fields) == len(found.names):
+        found.names, found.invented = fields, False
+        found.say("columns", fields, "as the line #Fields: names them")
+        found.found = found.found.replace("no header", "named by #Fields:")
     if found is not None and comment:
         found.say("comment", comment, f"lines that begin with {comment} hold remarks")
     return found
+
+
+def why_no_layout(text: str) -> str:
+    """What is the matter with a text for which no layout was found, and what to do."""
+    lines = [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
+    if not lines:
+        return "the file holds blank lines alone; give one that holds records"
+    if re.fullmatch(r"[\s\[\]{}]+", text.strip()):
+        return f"the file holds {text.strip()[:20]!r} alone, which is no record; give one that holds records"
+    if _ends_with_cr(text):
+        return r"its lines end with CR alone, which no reader cuts; write LF instead: tr '\r' '\n' < FILE > NEW"
+    if all(re.fullmatch(r"\s*[\w.-]+\s*", line) for line in lines):
+        return "each line holds one value alone; an event needs at least a user, an item and a time"
+    return (
+        f"no layout cuts its lines evenly, the first is {lines[0][:80]!r}; declare "
+        'format = "regex" with a pattern, or "fixed_width", as docs/dataset-file.md explains'
+    )
+
+
+def _ends_with_cr(text: str) -> bool:
+    return "\n" not in text and "\r" in text.strip()
 
 
 def _sniff_json(text: str, *, whole: bool) -> Layout | None:
@@ -122,6 +151,13 @@ def _without_comments(lines: list[str]) -> tuple[str, list[str]]:
     return "", lines
 
 
+def _w3c_fields(text: str) -> list[str]:
+    """The names of the columns of a log in the W3C format, as IIS and CloudFront write it; [] of others."""
+    match = re.search(r"^#Fields:[ \t]*(.+?)\r?$", text[:100_000], re.MULTILINE)
+    names = match[1].split() if match else []
+    return names if len(set(names)) == len(names) else []
+
+
 def _sniff_lines(lines: Sequence[str]) -> Layout | None:
     found = line_pattern(lines, share=EVEN)
     if found is None:
@@ -163,7 +199,9 @@ def _say_header(layout: Layout, header: Header) -> None:
     layout.found += ", a header" if header.there else ", no header"
     if not header.there:
         layout.say("has_header", False, header.reason)
-        layout.say("columns", header.names, "names given here, in file order; change them as you like")
+        named = "in file order, as the header below the first lines names them"
+        invented = "names given here, in file order; change them as you like"
+        layout.say("columns", header.names, named if header.known else invented)
     elif header.typed:
         layout.say("typed_header", True, header.reason)
     elif header.renamed:

@@ -98,20 +98,18 @@ def place_of(files: Sequence[Path], folder: Path) -> Place:
         note = f'if more such files follow, one a day: path = "{template}"' if day is not None else ""
         return Place(names[0], hive=hive, note=note)
     if len(days) == len(files) and len(set(days)) > 1:
-        path = _common([template for template, _ in dated])
-        if path is not None:
+        templates = [template for template, _ in dated]
+        path = _common(templates) or _at_any_depth(templates, files, folder)
+        if "{date" in path:
             return Place(path, f"{len(files)} files named by {len(set(days))} days", tuple(days), _hive_keys([path]))
-    path = _common(names)
-    if path is None:
-        folders = os.path.commonpath(names)
-        path = f"{folders}/**/*" if folders else "**/*"
+    path = _common(names) or _at_any_depth(names, files, folder)
     return Place(path, f"all rows of {len(files)} files; each belongs to the day of its time", hive=hive)
 
 
 def undated(place: Place, files: Sequence[Path], folder: Path) -> Place:
     """The same files without `{date}`, for files whose names are not the days of their rows."""
     names = [os.path.relpath(file.absolute(), folder.absolute()) for file in files]
-    path = _common(names) or re.sub(r"\{date[^}]*\}", "*", place.path)
+    path = _common(names) or _at_any_depth(names, files, folder)
     return Place(
         path, "the days in the names are not those of the rows, so that each row says its own", hive=place.hive
     )
@@ -140,11 +138,22 @@ def _hive_keys(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _common(names: Sequence[str]) -> str | None:
-    """One path with `*` where several differ; None when they are not equally deep."""
+    """One path with `*` where several differ; None when they are not equally deep, or not below one folder."""
     split = [name.split("/") for name in names]
     if len({len(parts) for parts in split}) > 1:
         return None
+    if len({parts.count("..") for parts in split}) > 1:
+        return None
     return "/".join(_merged(sorted(set(column))) for column in zip(*split, strict=True))
+
+
+def _at_any_depth(names: Sequence[str], files: Sequence[Path], folder: Path) -> str:
+    """One path for files that are not equally deep, below the folder that all of them lie in."""
+    # As written, without following links, but for `..`, which names no folder.
+    folders = [os.path.normpath(file.absolute().parent) for file in files]
+    around = os.path.relpath(os.path.commonpath(folders), folder.absolute())
+    last = _merged(sorted({name.split("/")[-1] for name in names}))
+    return f"**/{last}" if around == "." else f"{around}/**/{last}"
 
 
 def _merged(parts: Sequence[str]) -> str:

@@ -15,7 +15,8 @@ from pipeline.inspection.declare import say_columns
 from pipeline.inspection.draft import Draft
 from pipeline.inspection.explode import choose_list
 from pipeline.inspection.facts import Facts, look_at
-from pipeline.inspection.layout import Layout, sniff_layout
+from pipeline.inspection.header import without_headers
+from pipeline.inspection.layout import Layout, sniff_layout, why_no_layout
 from pipeline.inspection.presets import find_preset
 from pipeline.inspection.sample import Sample
 from pipeline.sources import FORMATS
@@ -86,7 +87,10 @@ def propose(evidence: Evidence) -> Proposal:
         cut = f"not one line of the sample can be cut as {layout.found}, and no other layout fits better"
         found = behind if behind and not cells[0].malformed else cut
         raise PipelineError(f"{sample.file.name}: {found}; give a file with records, or declare the layout by hand")
-    sampled = _with_hive(frame, evidence.hive)
+    records, typed = without_headers(frame)
+    if typed and records.height:
+        draft.doubt(f"rows that name the types of the columns are refused; the sample holds {typed}")
+    sampled = _with_hive(records if records.height else frame, evidence.hive)
     frame = _with_refused(sampled, evidence.refused)
     proposal = Proposal(draft)
     preset = find_preset(sample, layout, source, frame.columns) if evidence.use_preset else None
@@ -119,11 +123,7 @@ def _layout(sample: Sample, evidence: Evidence, draft: Draft) -> tuple[Layout, d
         text = sample.head.decode(encoding.name, "replace")
         found = sniff_layout(text, whole=sample.whole)
         if found is None:
-            first = next((line for line in text.splitlines() if line.strip()), "")[:80]
-            raise PipelineError(
-                f"{sample.file.name}: no layout cuts its lines evenly, the first is {first!r}; declare "
-                'format = "regex" with a pattern, or "fixed_width", as docs/dataset-file.md explains'
-            )
+            raise PipelineError(f"{sample.file.name}: {why_no_layout(text)}")
         layout = found
         if encoding.name != "utf-8" and layout.format in ("csv", "fixed_width", "regex"):
             layout.say("encoding", encoding.name, encoding.reason)
@@ -162,15 +162,9 @@ def _with_hive(frame: pl.DataFrame, hive: Mapping[str, Sequence[str]]) -> pl.Dat
 
 
 def _with_refused(frame: pl.DataFrame, refused: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The sample with rows that a pass refused, but for those that repeat the header."""
+    """The sample with rows that a pass refused, but for those that are like a header."""
     for rows in refused:
-        texts = [name for name in rows.columns if rows.schema[name] == pl.String]
-        header = (
-            pl.all_horizontal(pl.col(name) == name for name in texts[:3]) if len(texts) > 1 else pl.lit(value=False)
-        )
-        kept = rows.select(name for name in rows.columns if name in frame.columns).filter(
-            ~header.fill_null(value=False)
-        )
+        kept = without_headers(rows)[0].select(name for name in rows.columns if name in frame.columns)
         frame = pl.concat([frame, kept], how="diagonal_relaxed")
     return frame
 

@@ -1,5 +1,6 @@
 """A bounded sample of a file: its head, and whole lines from further on where it is not packed."""
 
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,11 @@ def raw_file(path: Path) -> RawFile:
     try:
         status = path.stat()
     except FileNotFoundError:
+        if re.match(r"[a-z][a-z0-9+]+:/", str(path)):
+            raise PipelineError(
+                f"{str(path).replace(':/', '://', 1)}: inspect reads local files alone; copy some of the files here, and write the address as "
+                "[source] path into the draft"
+            ) from None
         raise PipelineError(f"{path}: there is no such file; give the path of a log") from None
     except OSError as error:
         raise PipelineError(f"{path}: the file cannot be looked at ({error.strerror})") from None

@@ -20,7 +20,8 @@ EXAMPLES = 300
 PLAIN_NUMBER = r"^[+-]?[0-9]+(?:\.[0-9]*)?$"
 UTC_ASSUMED = (
     'the times name no zone, UTC is assumed: write timezone = "Europe/London", or where the clock hung, if it did not '
-    "show UTC"
+    'show UTC; where clocks are changed, also ambiguous = "earliest" and nonexistent = "forward", or the rows of these '
+    "hours are refused"
 )
 
 
@@ -171,7 +172,7 @@ def _of_text(filled: pl.Series) -> Reading | None:
     alike = [reading for reading in readings if reading.share == best]
     chosen = _likelier(alike, filled)
     for other in alike:
-        if other is not chosen and other.first_us != chosen.first_us:
+        if other is not chosen and not _alike(filled, chosen, other):
             chosen.doubts.append(
                 f'timestamp: format = "{other.says["format"]}" reads every value as well ({_span_of(other)}), since no '
                 f"value tells day and month apart; {_why(chosen, other, filled)}"
@@ -201,6 +202,12 @@ def _why(chosen: Reading, other: Reading, filled: pl.Series) -> str:
 def _in_order(reading: Reading, filled: pl.Series) -> bool:
     us = _convert(filled, reading.says)
     return us is not None and bool(us.drop_nulls().is_sorted())
+
+
+def _alike(filled: pl.Series, one: Reading, other: Reading) -> bool:
+    """Whether two readings give every cell the same time; the same first and last one do not say so."""
+    found, again = _convert(filled, one.says), _convert(filled, other.says)
+    return found is not None and again is not None and found.equals(again, null_equal=True)
 
 
 def _convert(filled: pl.Series, says: dict[str, Any]) -> pl.Series | None:

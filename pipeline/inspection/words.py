@@ -1,6 +1,7 @@
 """Words that logs use: names of columns by role, names of actions, and spellings of "missing"."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 # The most telling first; compared without case and punctuation.
@@ -103,12 +104,26 @@ ACTION_NAMES = frozenset(
         "post",
     ]
 )
+# A column with few values that is named so says where, who or how much, and not what was done.
+NO_ACTIONS = frozenset(
+    [
+        *("country", "city", "region", "state", "land", "lang", "language", "locale", "currency", "gender", "age"),
+        *("rating", "stars", "score", "price", "brand", "category", "device", "os", "browser", "platform", "status"),
+    ]
+)
 # A cell that is one of these says that there is no value.
 MISSING = (
     *("NA", "N/A", "n/a", "NULL", "null", "Null", "None", "none", "NaN", "nan", r"\N", "(null)", "<null>", "nil"),
     *("undefined", "#N/A", "-", "?", "[NULL]", "(not set)"),
 )
 CODES_MISSING = ("-1",)
+# Ids that some logs give to everybody whom they do not know.
+NOBODY_WORDS = frozenset(
+    ["unknown", "anonymous", "anon", "guest", "null", "none", "nan", "n/a", "na", "undefined", "not set", "-"]
+)
+NOBODY_CODES = frozenset(["0", "-1", "0.0", "-1.0"])
+MOST_LISTED = 6
+WRAPPER = re.compile(r"\.\$[A-Za-z]+$")  # MongoDB exports {"$oid": ...}, {"$date": ...}
 HEADER_TYPES = re.compile(r"[^:]+:(token|token_seq|float|float_seq)")
 
 
@@ -130,8 +145,10 @@ def _ranks(role: str) -> dict[str, int]:
 def name_score(name: str, role: str) -> int:
     """How well a name fits a role: 100 for the most telling, 0 for none.
 
-    Of a path such as `event.user.id` the last two parts count as well; a word within the name counts less.
+    Of a path such as `event.user.id` the last two parts count as well; a word within the name counts less. A last part
+    such as `$oid` is no name.
     """
+    name = WRAPPER.sub("", name)
     ranks, parts = _ranks(role), name.split(".")
     whole = [name, *(".".join(parts[-n:]) for n in (2, 1) if len(parts) > n)]
     exact = [ranks[plain(text)] - 2 * at for at, text in enumerate(whole) if plain(text) in ranks]
@@ -140,3 +157,14 @@ def name_score(name: str, role: str) -> int:
     words = [word for word in re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", parts[-1]).lower()) if word]
     inner = [ranks[word] // 3 for word in words if len(word) > 2 and word in ranks]
     return max(inner, default=0)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a part of a sentence.
+
+    >>> listed(["a", "b", "c"]), listed([])
+    ('a, b and c', 'none')
+    """
+    if len(names) > MOST_LISTED:
+        names = [*names[:MOST_LISTED], f"{len(names) - MOST_LISTED} others"]
+    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1] if names else "none"

@@ -6,7 +6,8 @@ import hashlib
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Protocol
 
@@ -48,6 +49,19 @@ def compression_of(name: str, declared: str | None) -> str:
     return declared or COMPRESSIONS.get(split_extension(name)[1], "none")
 
 
+@contextmanager
+def thread_aside() -> Iterator[ThreadPoolExecutor]:
+    """A thread that nobody waits for when its reader is dropped unfinished.
+
+    A dropped reader may end while another thread starts, and both would wait for each other for ever.
+    """
+    thread = ThreadPoolExecutor(max_workers=1)
+    try:
+        yield thread
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)
+
+
 class ByteStream:
     """The unpacked bytes of a raw file, and the checksum of the stored ones from the same pass.
 
@@ -64,19 +78,24 @@ class ByteStream:
             raise unreadable(file, error) from None
         self._unpacked = self._open()
         self._ahead = ThreadPoolExecutor(max_workers=1)
+        self._coming: Future[bytes] | None = None
 
     def __enter__(self) -> "ByteStream":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ahead.shutdown(cancel_futures=True)
-        self._stored.close()
+        # Not waited for: see `thread_aside`.
+        self._ahead.shutdown(wait=False, cancel_futures=True)
+        if self._coming is None:
+            self._stored.close()
+        else:
+            self._coming.add_done_callback(lambda _: self._stored.close())
 
     def pieces(self, size: int) -> Iterator[bytes]:
         """All unpacked bytes, about `size` at a time; the next ones are read and unpacked in a thread meanwhile."""
-        piece = self._ahead.submit(self.read, size)
-        while found := piece.result():
-            piece = self._ahead.submit(self.read, size)
+        self._coming = self._ahead.submit(self.read, size)
+        while found := self._coming.result():
+            self._coming = self._ahead.submit(self.read, size)
             yield found
 
     def read(self, size: int, /) -> bytes:

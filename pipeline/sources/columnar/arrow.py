@@ -1,7 +1,6 @@
 """Arrow IPC, as a file (Feather is one) or as a stream: the columns and types that it holds, batch by batch."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
 import polars as pl
@@ -12,6 +11,7 @@ from pipeline.contracts import PipelineError
 from pipeline.sources.block import BlockReader, RawBlock, unreadable
 from pipeline.sources.columnar.frames import CELL_BYTES, refuse_unreadable, sha256_of, typed_block
 from pipeline.sources.paths import declared_names
+from pipeline.sources.stream import thread_aside
 
 FILE_MAGIC = b"ARROW1"
 OLD_FEATHER = b"FEA1"
@@ -26,8 +26,8 @@ class ArrowReader(BlockReader):
 
     def _blocks(self) -> Iterator[RawBlock]:
         names = declared_names(self.dataset)
-        with ThreadPoolExecutor(max_workers=1) as threads:
-            digest = threads.submit(sha256_of, self.file.path)
+        with thread_aside() as thread:
+            digest = thread.submit(sha256_of, self.file.path)
             delivered = False
             for frame in self._frames():
                 delivered = True

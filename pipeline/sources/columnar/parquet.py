@@ -1,7 +1,6 @@
 """Parquet: the file's own columns and types, slice by slice."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
 import polars as pl
@@ -12,14 +11,15 @@ from pipeline.contracts import PipelineError
 from pipeline.sources.block import BlockReader, RawBlock, unreadable
 from pipeline.sources.columnar.frames import CELL_BYTES, refuse_unreadable, sha256_of, typed_block
 from pipeline.sources.paths import declared_names
+from pipeline.sources.stream import thread_aside
 
 
 class ParquetReader(BlockReader):
     """The blocks of a Parquet file: about `block_bytes` of uncompressed rows each."""
 
     def _blocks(self) -> Iterator[RawBlock]:
-        with ThreadPoolExecutor(max_workers=1) as threads:
-            digest = threads.submit(sha256_of, self.file.path)
+        with thread_aside() as thread:
+            digest = thread.submit(sha256_of, self.file.path)
             yield from self._slices()
             self._checksum = digest.result()
 

@@ -1,5 +1,7 @@
 """CSV: cells are text, every record has the declared number of them, and none is lost."""
 
+from functools import cached_property
+
 import numpy as np
 import polars as pl
 
@@ -30,7 +32,6 @@ class CsvReader(TextReader):
             file=file, dataset=dataset, declared=csv, table="csv", has_header=csv.has_header, block_bytes=block_bytes
         )
         self._csv = csv
-        self._declared_names = frozenset(declared_names(dataset))
         self._names: list[str] = list(csv.columns or ())
         self._dialect = Dialect(
             separator=csv.separator,
@@ -39,10 +40,12 @@ class CsvReader(TextReader):
             comment=csv.comment,
         )
 
-    @property
+    @cached_property
     def _numbers(self) -> frozenset[str]:
         """The columns to read as numbers; none in a file with further columns, whose rows are told apart by their texts."""
-        return self.integers if set(self._names) <= self._declared_names else frozenset()
+        if not self.integers or not set(self._names) <= set(declared_names(self.dataset)):
+            return frozenset()
+        return self.integers
 
     def _cut(self, text: HeldText) -> Cut:
         found = cut(text.held, names=self._names, dialect=self._dialect, integers=self._numbers)

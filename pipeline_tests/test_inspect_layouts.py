@@ -1,0 +1,246 @@
+"""`python -m pipeline inspect`: headers, names of files, doubts about times, and files that are no logs."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.__main__ import main
+from pipeline.contracts import PipelineError
+from pipeline.inspection import inspect_log
+from pipeline_tests.test_inspect import SHOP, inspect, proposed
+
+
+def report(_: str) -> None:
+    pass
+
+
+# Times
+
+
+def test_day_and_month_are_in_doubt_although_both_readings_begin_on_the_same_day(tmp_path: Path) -> None:
+    rows = "".join(f"{month},a,01/{month:02}/2020 10:00\n" for month in range(1, 13))
+    found = proposed(tmp_path, "log.csv", "user,item,date\n" + rows)
+    assert found.says["partitions"] == {"start": "2020-01-01", "end": "2020-01-12"}
+    assert found.comment('format = "%d/%m/%Y %H:%M" reads every value as well (2020-01-01..2020-12-01)')
+
+
+def test_day_and_month_are_in_doubt_although_first_and_last_day_are_the_same(tmp_path: Path) -> None:
+    """Read either way, the log spans 1 January to 3 March."""
+    days = ["01/01/2020", "01/02/2020", "03/03/2020"]
+    found = proposed(tmp_path, "log.csv", "user,item,date\n" + "".join(f"{day[4]},a,{day}\n" for day in days))
+    assert found.comment("since no value tells day and month apart")
+
+
+def test_no_doubt_where_both_readings_say_the_same(tmp_path: Path) -> None:
+    found = proposed(tmp_path, "log.csv", "user,item,date\n1,a,01/01/2020\n2,b,02/02/2020\n")
+    assert not found.comment("since no value tells day and month apart")
+
+
+def test_the_doubt_about_the_zone_names_the_change_of_clocks(tmp_path: Path) -> None:
+    found = proposed(tmp_path, "log.csv", "user,item,time\n1,a,2020-01-01 10:00:00\n2,b,2020-01-01 10:00:01\n")
+    assert found.comment('ambiguous = "earliest" and nonexistent = "forward"')
+
+
+# Names and stores
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("shop/events.csv", "shop_events"),
+        ("shop/raw/events.csv", "shop_raw_events"),
+        ("shop/part-00000-abc.csv", "shop_part-00000-abc"),
+        ("shop/clicks.csv", "clicks"),
+        ("events.csv", "events"),
+    ],
+)
+def test_a_name_that_many_logs_bear_takes_that_of_the_folder(tmp_path: Path, file: str, name: str) -> None:
+    found = proposed(tmp_path, file, SHOP)
+    assert found.says["name"] == name
+    assert found.says["store"] == {"root": f"out/{name}"}
+
+
+def test_a_folder_of_a_common_name_takes_that_of_the_one_around_it(tmp_path: Path) -> None:
+    proposed(tmp_path, "shop/raw/a.csv", SHOP)
+    proposed(tmp_path, "shop/raw/b.csv", SHOP)
+    assert inspect(tmp_path, "shop/raw").says["name"] == "shop_raw"
+
+
+def test_a_store_that_is_there_is_in_doubt(tmp_path: Path) -> None:
+    assert not proposed(tmp_path, "clicks.csv", SHOP).comment("store:")
+    (tmp_path / "out" / "clicks").mkdir(parents=True)
+    assert inspect(tmp_path, "clicks.csv").comment("store: out/clicks exists; if another dataset wrote it")
+
+
+@pytest.mark.parametrize("name", ['a"b', "a/b", "..", ""])
+def test_a_name_with_other_signs_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "log.csv").write_text(SHOP)
+    with pytest.raises(PipelineError, match="expected letters, digits"):
+        inspect_log([tmp_path / "log.csv"], folder=tmp_path, name=name, quick=False, report=report)
+
+
+# Cells
+
+
+@pytest.mark.parametrize("letter", ["\0", "\x01", "\x7f"])
+def test_a_control_character_in_an_action(tmp_path: Path, letter: str) -> None:
+    found = proposed(tmp_path, "log.csv", SHOP.replace("view", f"vi{letter}ew"))
+    assert found.says["actions"]["names"] == [f"vi{letter}ew", "cart"]
+    assert found.comment("vi?ew 1")
+
+
+# Headers
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("user,item,time,event,", ["user", "item", "time", "event", "column_5"]),
+        (",user,item,,time", ["column_1", "user", "item", "column_4", "time"]),
+        (" user ,item,time,event,x", ["user", "item", "time", "event", "x"]),
+    ],
+)
+def test_a_header_with_empty_names(tmp_path: Path, header: str, names: list[str]) -> None:
+    cells = {"user": "7", "item": "3", "time": "1577836800", "event": "view"}
+    rows = "".join(",".join(cells.get(name, "") for name in names) + "\n" for _ in range(3))
+    found = proposed(tmp_path, "log.csv", f"{header}\n{rows}")
+    assert found.says["source"]["csv"] == {"columns": names}
+    assert found.columns["user_id"] == {"from": "user", "type": "int64"}
+    assert found.columns["item_id"] == {"from": "item", "type": "int64"}
+    assert found.columns["timestamp"] == {"from": "time", "unit": "s"}
+
+
+def test_a_record_with_an_empty_cell_is_no_header(tmp_path: Path) -> None:
+    rows = "ann,,apple,2020-01-01T10:00:00Z\nbob,5,pear,2020-01-01T10:00:01Z\n"
+    found = proposed(tmp_path, "log.csv", rows.replace("2020-01-01T10:00:00Z", "noon", 1) + rows)
+    assert found.says["source"]["csv"]["has_header"] is False
+
+
+NUMBERS = "".join(f"{n},{n + 5},{1577836800 + n},view\n" for n in range(1, 60))
+
+
+def test_a_row_of_types_below_the_header(tmp_path: Path) -> None:
+    found = proposed(tmp_path, "log.csv", f"user_id,item_id,ts,action\nbigint,string,timestamp,string\n{NUMBERS}")
+    assert found.columns["user_id"] == {"from": "user_id", "type": "int64"}
+    assert found.columns["item_id"] == {"from": "item_id", "type": "int64"}
+    assert found.columns["timestamp"] == {"from": "ts", "unit": "s"}
+    assert found.says["actions"] == {"names": ["view"]}
+    assert found.comment("rows that name the types of the columns are refused; the sample holds 1")
+    assert found.comment("60 rows; 59 are accepted")
+
+
+def test_a_header_that_is_repeated(tmp_path: Path) -> None:
+    header = "user,item,time,event\n"
+    found = proposed(tmp_path, "log.csv", header + NUMBERS + header)
+    assert found.columns["user_id"] == {"from": "user", "type": "int64"}
+    assert found.says["actions"] == {"names": ["view"]}
+
+
+@pytest.mark.parametrize("title", ["Report: web events\nGenerated 2024-03-09\n\n", "Report,,,\n,,,\n"])
+def test_a_header_below_titles(tmp_path: Path, title: str) -> None:
+    found = proposed(tmp_path, "log.csv", f"{title}user,item,time,event\n{NUMBERS}")
+    names = ["user", "item", "time", "event"]
+    assert found.says["source"]["csv"] == {"has_header": False, "columns": names}
+    assert [found.columns[role]["from"] for role in ("user_id", "item_id", "timestamp", "action")] == names
+    assert found.says["actions"] == {"names": ["view"]}
+    assert found.comment("2 lines stand above the header; they and the header are refused as rows")
+    assert found.comment("62 rows; 59 are accepted")
+
+
+def test_a_long_json_list_on_one_line(tmp_path: Path) -> None:
+    record = '{"user": 1, "item": "a", "time": 1577836800, "event": "view"}'
+    found = proposed(tmp_path, "log.json", "[" + ",".join([record] * 20_000) + "]")
+    assert found.says["source"]["format"] == "json"
+    assert found.comment("all of its 20,000 rows; all are accepted")
+
+
+W3C = """#Software: Microsoft Internet Information Services 10.0
+#Fields: date time cs-method cs-uri-stem c-ip cs(User-Agent) sc-status
+2024-03-01 00:00:19 POST /p/0 192.168.0.20 Mozilla/5.0+(X11) 200
+2024-03-01 00:01:55 GET /p/46 192.168.0.12 Mozilla/5.0+(X11) 200
+2024-03-01 00:02:53 GET /p/40 192.168.0.18 Mozilla/5.0+(X11) 404
+"""
+W3C_NAMES = ["date", "time", "cs-method", "cs-uri-stem", "c-ip", "cs(User-Agent)", "sc-status"]
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_w3c_logs_take_their_names_from_fields(tmp_path: Path, separator: str) -> None:
+    """IIS separates by blanks, CloudFront by tabs; both name the fields with blanks between."""
+    head, rows = W3C[: W3C.index("2024")], W3C[W3C.index("2024") :]
+    found = proposed(tmp_path, "u_ex.log", (head + rows.replace(" ", separator)).replace("\n", "\r\n"))
+    assert found.says["source"]["csv"]["columns"] == W3C_NAMES
+    assert found.says["source"]["csv"]["comment"] == "#"
+    assert found.columns["user_id"]["from"] == "c-ip"
+    assert found.columns["item_id"]["from"] == "cs-uri-stem"
+    assert found.columns["action"] == {"from": "cs-method"}
+    assert (found.columns["timestamp"]["from"], found.columns["timestamp"]["time_from"]) == ("date", "time")
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "path"),
+    [
+        ("a/2020-01-01.csv", "b/2020-01-03.csv", "*/{date}.csv"),
+        ("2020-01-01.csv", "b/2020-01-03.csv", "**/{date}.csv"),
+        ("raw/a/2020-01-01.csv", "raw/b/c/2020-01-03.csv", "raw/**/{date}.csv"),
+    ],
+)
+def test_the_day_stays_in_the_path_of_files_in_several_folders(
+    tmp_path: Path, first: str, last: str, path: str
+) -> None:
+    for name, day in ((first, 1), (last, 3)):
+        proposed(tmp_path, name, f"user,item,time\n1,a,2020-01-0{day} 10:00:00\n2,b,2020-01-0{day} 10:00:01\n")
+    found = inspect(tmp_path, first, last)
+    assert found.says["source"]["path"] == path
+    assert found.says["partitions"]["start"] == "2020-01-01"
+    assert found.says["partitions"]["end"] == "2020-01-03"
+
+
+def test_files_beside_the_folder_of_the_dataset_file(tmp_path: Path) -> None:
+    for name in ("here/a/x.csv", "there/y.csv"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True)
+        file.write_text(SHOP)
+    files = [tmp_path / "here" / "a" / "x.csv", tmp_path / "there" / "y.csv"]
+    text = inspect_log(files, folder=tmp_path / "here", name="x", quick=False, report=report)
+    assert 'path = "../**/*.csv"' in text
+    assert "reading all of its 4 rows" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\n \n\n", "the file holds blank lines alone"),
+        (b"[]", "the file holds '\\[\\]' alone, which is no record"),
+        (b"user,item,time\r1,a,1577836800\r2,b,1577836801\r", "its lines end with CR alone"),
+        (b"id\n40\n70\n33\n", "each line holds one value alone"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "this is a PNG image"),
+        (bytes(range(256)) * 8, "this is binary data of a kind that is not known"),
+    ],
+)
+def test_what_is_no_log(tmp_path: Path, content: bytes, words: str) -> None:
+    with pytest.raises(PipelineError, match=words):
+        proposed(tmp_path, "log.csv", content)
+
+
+def test_an_address_is_no_local_file(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"s3://bucket/a\.csv: inspect reads local files alone"):
+        inspect_log([Path("s3://bucket/a.csv")], folder=tmp_path, name=None, quick=False, report=report)
+
+
+def test_the_last_line_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "clicks.csv").write_text(SHOP)
+    written = tmp_path / "clicks.toml"
+    assert main(["inspect", str(tmp_path / "clicks.csv"), "--write", str(written)]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    run = f"PIPELINE_DATASET={written} make run DAYS=2020-01-01...2020-01-01"
+    assert last == f"python -m pipeline check {written} && {run}"
+
+
+def test_check_refuses_a_draft_that_still_has_a_placeholder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log.csv").write_text("user,item,event\n1,a,view\n2,b,cart\n")
+    assert main(["inspect", str(tmp_path / "log.csv"), "--write", str(tmp_path / "dataset.toml")]) == 0
+    assert main(["check", str(tmp_path / "dataset.toml")]) == 1
+    assert "timestamp still has the draft's placeholder" in capsys.readouterr().err
