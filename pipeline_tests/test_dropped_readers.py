@@ -20,16 +20,18 @@ def test_a_thread_aside_is_not_waited_for() -> None:
 
 
 def test_what_is_made_ahead_is_not_waited_for() -> None:
-    go_on, ended = threading.Event(), threading.Event()
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def items() -> Iterator[int]:
         yield 1
+        begun.set()
         go_on.wait(60)
         ended.set()
         yield 2
 
     dropped = ahead(items())
     assert next(dropped) == 1
+    assert begun.wait(60)
     dropped.close()
     assert not ended.is_set()
     go_on.set()
