@@ -107,10 +107,9 @@ def _report(line: str) -> None:
 def check(dataset: Dataset) -> None:
     """Validates the dataset file and prints one sentence."""
     from pipeline.definitions import prepare
-    from pipeline.events.origin import declared_columns
     from pipeline.inspection.columns import UNKNOWN
 
-    placeholders = [name for name, column in declared_columns(dataset).items() if column.from_ == UNKNOWN]
+    placeholders = [name for name, column in dataset.declared_columns.items() if column.from_ == UNKNOWN]
     if placeholders:
         raise PipelineError(
             f'{dataset.file}: {placeholders[0]} still has the draft\'s placeholder from = "?"; write the name of a column of the log'

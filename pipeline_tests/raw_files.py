@@ -30,6 +30,26 @@ def dataset(folder: Path, path: str, **source: Any) -> Dataset:
     return Dataset.model_validate(raw).model_copy(update={"file": folder / "dataset.toml"})
 
 
+def declared_raw(tmp: Path, **columns: object) -> Dataset:
+    """A dataset file for the second reading; `columns` replaces parts of [columns]."""
+    raw = {
+        "name": "raw",
+        "partitions": {"start": "2024-03-01", "end": "2024-03-02"},
+        "source": {"path": "{date}.csv"},
+        "columns": {
+            "user_id": {"from": "u", "type": "int64"},
+            "item_id": {"from": "i", "type": "string"},
+            "timestamp": {"from": "t", "unit": "s"},
+            "action": {"from": "a"},
+            **columns,
+        },
+        "actions": {"names": ["view", "buy"]},
+        "extra": {"price": {"from": "p", "type": "float64"}},
+        "store": {"root": "out"},
+    }
+    return Dataset.model_validate(raw).model_copy(update={"file": tmp / "dataset.toml"})
+
+
 @dataclass
 class Everything:
     """A whole file as it was read."""

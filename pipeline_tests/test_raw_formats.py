@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.checks.raw import Wanted, raw_columns, read_records
+from pipeline.checks.raw import Wanted, read_records
 from pipeline.checks.raw.records import stored
 from pipeline.contracts import PipelineError
 from pipeline_tests.raw_files import dataset
@@ -316,7 +316,7 @@ def test_typed_cells(tmp_path: Path, name: str, kind: str) -> None:
     chosen = [tuple((cells or {})[name] for name in ("user.id", "word", "number", "price", "a.b")) for _, cells in rows]
     assert chosen[1:] == [(None, None, 4, Decimal("2.00"), 2), (None, "b", 3, None, 3)]
     declared = dataset(tmp_path, name, columns=TYPED_COLUMNS)
-    only = read_records(tmp_path / name, dataset=declared, wanted=Wanted({2}, columns=raw_columns(declared)))
+    only = read_records(tmp_path / name, dataset=declared, wanted=Wanted({2}, columns=set(declared.raw_columns)))
     assert [record.cells for record in only.found.values()] == [{"a.b": 3, "user.id": None}]
 
 
@@ -428,7 +428,7 @@ def test_elements_of_arrow_lists(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=2)
     columns = {**OF_ELEMENTS, "timestamp": {"from": "e.t.x", "unit": "s"}}
     chosen = dataset(tmp_path, "x.parquet", columns=columns, explode={"column": "e"})
-    wanted = Wanted(EVERY, columns=raw_columns(chosen))
+    wanted = Wanted(EVERY, columns=set(chosen.raw_columns))
     reading = read_records(tmp_path / "x.parquet", dataset=chosen, wanted=wanted)
     assert [record.cells for record in reading.found.values()] == [
         {"s": 1, "e.aid": 1, "e.t.x": 0.5},

@@ -16,25 +16,7 @@ from pipeline.checks.raw import Reading, Wanted, read_records
 from pipeline.checks.raw.records import stored
 from pipeline.config import Csv, Dataset
 from pipeline.sources import RawFile, read_blocks
-
-
-def declared(tmp: Path, **columns: object) -> Dataset:
-    raw = {
-        "name": "raw",
-        "partitions": {"start": "2024-03-01", "end": "2024-03-02"},
-        "source": {"path": "{date}.csv"},
-        "columns": {
-            "user_id": {"from": "u", "type": "int64"},
-            "item_id": {"from": "i", "type": "string"},
-            "timestamp": {"from": "t", "unit": "s"},
-            "action": {"from": "a"},
-            **columns,
-        },
-        "actions": {"names": ["view", "buy"]},
-        "extra": {"price": {"from": "p", "type": "float64"}},
-        "store": {"root": "out"},
-    }
-    return Dataset.model_validate(raw).model_copy(update={"file": tmp / "dataset.toml"})
+from pipeline_tests.raw_files import declared_raw as declared
 
 
 def read_with(dataset: Dataset, **csv: object) -> Dataset:

@@ -13,29 +13,10 @@ from hypothesis import strategies as st
 
 from pipeline.checks.raw import excluded_columns, judge
 from pipeline.checks.raw.values.numbers import NarrowFloat, written
-from pipeline.config import Dataset
+from pipeline_tests.raw_files import declared_raw as declared
 
 DAY = date(2024, 3, 1)
 NOON_S = int(datetime(2024, 3, 1, 12, tzinfo=UTC).timestamp())
-
-
-def declared(tmp: Path, **columns: object) -> Dataset:
-    raw = {
-        "name": "raw",
-        "partitions": {"start": "2024-03-01", "end": "2024-03-02"},
-        "source": {"path": "{date}.csv"},
-        "columns": {
-            "user_id": {"from": "u", "type": "int64"},
-            "item_id": {"from": "i", "type": "string"},
-            "timestamp": {"from": "t", "unit": "s"},
-            "action": {"from": "a"},
-            **columns,
-        },
-        "actions": {"names": ["view", "buy"]},
-        "extra": {"price": {"from": "p", "type": "float64"}},
-        "store": {"root": "out"},
-    }
-    return Dataset.model_validate(raw).model_copy(update={"file": tmp / "dataset.toml"})
 
 
 GOOD = {"u": "17850.0", "i": "85123A", "t": str(NOON_S), "a": "view", "p": "2.55"}

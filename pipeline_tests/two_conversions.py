@@ -13,7 +13,7 @@ from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
 from pipeline.events.convert import ACCEPTED, convert_block
 from pipeline.events.reasons import REASONS
-from pipeline.events.times.timestamps import UnitDoctor
+from pipeline.events.times.unit_doctor import UnitDoctor
 from pipeline.sources import RawBlock
 
 NOON_US = 1_583_064_000_000_000  # 2020-03-01T12:00:00Z, a Sunday

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.checks.raw import Wanted, raw_columns, read_records
+from pipeline.checks.raw import Wanted, read_records
 from pipeline.checks.raw.records import stored
 from pipeline.config import Dataset
 from pipeline.sources import find_files, read_blocks
@@ -45,7 +45,7 @@ def agree(declared: Dataset, *, block_bytes: int = 1 << 20, small_steps: int = 1
     explode = declared.source.explode
     # What is left of the column in which a nested list stood is not laid down.
     beside = {explode.column.split(".")[0]} if explode is not None and "." in explode.column else set()
-    needed = columns | (raw_columns(declared) & {name for r in reading.found.values() for name in r.cells or ()})
+    needed = columns | (set(declared.raw_columns) & {name for r in reading.found.values() for name in r.cells or ()})
     needed -= beside
     theirs = [(line, cells and {n: c for n, c in cells.items() if n in needed}) for line, cells in theirs]
     ours: Records = [

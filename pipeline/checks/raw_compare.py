@@ -160,10 +160,8 @@ class _Refused:
 def _columns_of_elements(dataset: Dataset) -> list[str]:
     """The declared raw columns that come from the elements of the exploded one."""
     assert dataset.source.explode is not None
-    columns, exploded = dataset.columns, dataset.source.explode.column
-    declared = (columns.user_id, columns.item_id, columns.timestamp, columns.action, *dataset.extra.values())
-    names = {columns.timestamp.time_from, *(column.from_ for column in declared)}
-    return sorted(name for name in names if name is not None and f"{name}.".startswith(f"{exploded}."))
+    exploded = dataset.source.explode.column
+    return [name for name in dataset.raw_columns if f"{name}.".startswith(f"{exploded}.")]
 
 
 def _cells(raw: str) -> Mapping[str, Any]:

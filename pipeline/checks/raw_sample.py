@@ -57,19 +57,9 @@ class RawSample:
         self.latest_us = manifest.counts.get("latest_us")
         self.day = day_number(manifest.day)
         self._excluded = excluded_columns(self._dataset)
-        declared = self._dataset.columns
-        columns = {
-            "user_id": declared.user_id, "item_id": declared.item_id, "timestamp": declared.timestamp,
-            "action": declared.action, **self._dataset.extra,
-        }  # fmt: skip
-        self._times = {name for name in (declared.timestamp.from_, declared.timestamp.time_from) if name is not None}
-        self._columns = {column.from_ for column in columns.values() if column.from_ is not None} | self._times
-        self._integers = self._times | {
-            column.from_
-            for column in columns.values()
-            if column.from_ is not None and getattr(column, "type", None) == "int64"
-        }
-        self._judges_any = len(self._excluded) < len(columns)
+        timestamp = self._dataset.columns.timestamp
+        self._times = {name for name in (timestamp.from_, timestamp.time_from) if name is not None}
+        self._judges_any = len(self._excluded) < len(self._dataset.declared_columns)
         self._whole_days = self._dataset.source.dated and self._dataset.source.neighbours == (0, 0)
         few = sum(entry["rows"] for entry in manifest.raw_files) <= EVERY_TIME
         self.knows_row_ids = self._whole_days or (few and "timestamp" not in self._excluded)
@@ -82,7 +72,7 @@ class RawSample:
         """The positions of the records of every day in a file, from the time of every record."""
         if self._whole_days:
             return {self.day: range(rows)}
-        reading = self.read(file, Wanted(range(rows), columns=self._times, integers=self._times))
+        reading = self.read(file, Wanted(range(rows), columns=self._times))
         times_us = [self._time_us(record.cells) for record in reading.found.values()]
         found: dict[int, list[int]] = {}
         for ordinal, day in zip(reading.found, owners(times_us, self._dataset, file_day=file.day), strict=True):
@@ -106,7 +96,7 @@ class RawSample:
         places = self._places(len(mine), random.Random(f"{self._subject.manifest.day} {file.name}"))
         positions = {mine[place]: self.rows_of_day + place for place in places}
         self.rows_of_day += len(mine)
-        return Wanted(positions, columns=self._columns, integers=self._integers)
+        return Wanted(positions, columns=self._dataset.raw_columns)
 
     def read(self, file: RawFile, wanted: Wanted) -> Reading:
         """Reads a file, whichever days its records belong to."""
@@ -170,7 +160,7 @@ class RawSample:
         ordinals |= {ordinal - 1 for ordinal in ordinals if ordinal}
         here = refused.filter((pl.col("file") == entry["path"]) & pl.col("line").is_not_null())
         lines = set(_some_of_each_reason(here, "line", draw)) if lines_tell(self._dataset) else set()
-        return Wanted(ordinals, lines, columns=self._columns, integers=self._integers)
+        return Wanted(ordinals, lines, columns=self._dataset.raw_columns)
 
     def _with_days(self, records: Sequence[RawRecord], file: RawFile, *, claimed: Sequence[int]) -> Iterator[Sampled]:
         """Judges records, and tells whether they are the day's; those that are claimed to be so must be found in it.

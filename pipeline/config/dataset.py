@@ -9,7 +9,7 @@ from typing import get_args
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from pipeline.config.columns import Columns, ExtraColumn
+from pipeline.config.columns import Columns, ExtraColumn, RawColumn
 from pipeline.config.presets import with_preset
 from pipeline.config.settings import Settings
 from pipeline.config.source import Source
@@ -89,6 +89,19 @@ class Dataset(Settings):
     def action_names(self) -> tuple[str, ...]:
         """The declared actions, in declared order."""
         return self.actions.names
+
+    @property
+    def declared_columns(self) -> dict[str, RawColumn]:
+        """Every column that is read from the log, by its name: the canonical ones first, then the extra ones."""
+        columns = self.columns
+        canonical = {"user_id": columns.user_id, "item_id": columns.item_id, "timestamp": columns.timestamp}
+        return {**canonical, "action": columns.action, **self.extra}
+
+    @property
+    def raw_columns(self) -> tuple[str, ...]:
+        """The raw columns that `from` and `time_from` name, each once, in declared order; not those in `sql`."""
+        named = [(column.from_, getattr(column, "time_from", None)) for column in self.declared_columns.values()]
+        return tuple(dict.fromkeys(name for pair in named for name in pair if name is not None))
 
     @property
     def extra_columns(self) -> tuple[Column, ...]:

@@ -9,7 +9,7 @@ from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
 from pipeline.events.cells import clean
 from pipeline.events.ids import CONVERSIONS, Typed
-from pipeline.events.origin import Origin, declared_columns, take_origin
+from pipeline.events.origin import Origin, take_origin
 from pipeline.events.reasons import REASONS
 from pipeline.events.times.timestamps import convert_times, joined
 from pipeline.events.times.unit_doctor import DAY_US, UnitDoctor
@@ -66,8 +66,8 @@ def convert_block(block: RawBlock, dataset: Dataset, doctor: UnitDoctor) -> Conv
     verdicts = Verdicts(rows)
     malformed_line = block.malformed.to_numpy() if block.malformed.any() else None
     verdicts.refuse("malformed_line", malformed_line)
-    positions = {name: position for position, name in enumerate(declared_columns(dataset))}
-    origins = {name: take_origin(block, column) for name, column in declared_columns(dataset).items()}
+    positions = {name: position for position, name in enumerate(dataset.declared_columns)}
+    origins = {name: take_origin(block, column) for name, column in dataset.declared_columns.items()}
 
     columns: list[pl.Series] = []
     for name, declared in (("user_id", dataset.columns.user_id), ("item_id", dataset.columns.item_id)):

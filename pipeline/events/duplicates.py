@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pipeline.config import Dataset
-from pipeline.events.origin import declared_columns
+from pipeline.config import Dataset, ExtraColumn, IdColumn
+from pipeline.events.times.numbers import PLACES
 
 FINGERPRINT = ("_hash_a", "_hash_b")
-UNITS_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def number_columns(dataset: Dataset) -> frozenset[str]:
@@ -16,7 +15,7 @@ def number_columns(dataset: Dataset) -> frozenset[str]:
 
     None where rows have to be told apart by texts that do not stand in their values.
     """
-    declared = declared_columns(dataset)
+    declared = dataset.declared_columns
     takers: dict[str, list[str]] = {}
     for name, column in declared.items():
         takers.setdefault(column.from_ or "", []).append(name)
@@ -83,16 +82,16 @@ def _as_printed(raw: pl.DataFrame, values: pl.DataFrame, dataset: Dataset) -> pl
     if not numbers or not _values_tell_all(as_numbers, dataset):
         return None
     printed = pl.repeat(True, raw.height, dtype=pl.Boolean, eager=True)
-    for name, column in declared_columns(dataset).items():
+    for name, column in dataset.declared_columns.items():
         if column.from_ in numbers:
-            unit_us = UNITS_US[dataset.columns.timestamp.unit or "us"] if name == "timestamp" else 1
+            unit_us = 10 ** PLACES[dataset.columns.timestamp.unit or "us"] if name == "timestamp" else 1
             printed &= raw[column.from_].eq_missing((values[name] // unit_us).cast(pl.String))
     return printed
 
 
 def _values_tell_all(schema: pl.Schema, dataset: Dataset) -> bool:
     """Whether every raw column stands in the values, each through a conversion that keeps different cells apart."""
-    declared = declared_columns(dataset)
+    declared = dataset.declared_columns
     taken = {column.from_ for column in declared.values() if column.from_ is not None}
     return taken == set(schema) and all(
         column.sql is None and (column.from_ is None or _keeps_apart(name, schema[column.from_], dataset))
@@ -106,15 +105,14 @@ def _keeps_apart(name: str, raw: pl.DataType, dataset: Dataset) -> bool:
     Blanks that are cut off, further texts that mean missing, renamed actions, and decimals and texts of numbers (1.50
     and 1.5) do not keep apart. A column that only `time_from` names stands in no value of its own.
     """
-    cells = declared_columns(dataset)[name]
-    if cells.strip or cells.null_values:
+    column = dataset.declared_columns[name]
+    if column.strip or column.null_values:
         return False
     if name == "timestamp":
         return raw.is_integer() and dataset.columns.timestamp.unit in ("s", "ms", "us")
     if name == "action":
         return raw == pl.String and not dataset.columns.action.rename
-    ids = {"user_id": dataset.columns.user_id, "item_id": dataset.columns.item_id}
-    column = ids.get(name) or dataset.extra[name]
+    assert isinstance(column, IdColumn | ExtraColumn)
     if column.type == "int64":
         return raw.is_integer()
     # An optional text may be empty or null, and both are missing.

@@ -114,7 +114,7 @@ class _Making:
             return
         try:
             for rows in ahead(self.reader.rows()):
-                self.accepted.expect(sum(file.bytes for file in self.reader.files))
+                self.accepted.expect(self.reader.bytes_found)
                 add_refused_rows(rows, self.dataset, self.refused)
                 accepted = rows.rank == ACCEPTED
                 self.accepted.add(_accepted_rows(rows, accepted, self.dataset), rows.day[accepted])

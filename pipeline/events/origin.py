@@ -35,18 +35,6 @@ class Origin:
         return missing if missing is None or self.failed is None else missing & ~self.failed
 
 
-def declared_columns(dataset: Dataset) -> dict[str, RawColumn]:
-    """Every declared column by name, the canonical ones first."""
-    columns = dataset.columns
-    return {
-        "user_id": columns.user_id,
-        "item_id": columns.item_id,
-        "timestamp": columns.timestamp,
-        "action": columns.action,
-        **dataset.extra,
-    }
-
-
 def source_of(column: RawColumn) -> str:
     """What a declaration takes its values from, for sentences and for `rejected_events.column`."""
     return column.from_ or column.sql or "value"
@@ -63,7 +51,7 @@ def check_origins(schema: pl.Schema, dataset: Dataset, *, file: str) -> None:
     Raises:
         PipelineError: A column that the file lacks, or an expression that is no expression over its rows.
     """
-    for name, column in declared_columns(dataset).items():
+    for name, column in dataset.declared_columns.items():
         for raw in (column.from_, getattr(column, "time_from", None)):
             if raw is not None and raw not in schema:
                 raise PipelineError(

@@ -12,7 +12,7 @@ from pipeline.contracts import PipelineError
 from pipeline.events.convert import RANK, ConvertedBlock, convert_block
 from pipeline.events.duplicates import number_columns
 from pipeline.events.origin import check_origins, source_of
-from pipeline.events.times.timestamps import UnitDoctor, tomorrow_us
+from pipeline.events.times.unit_doctor import UnitDoctor, tomorrow_us
 from pipeline.sources import RawBlock, RawFile, files_of_day, read_blocks, usual_block_bytes
 
 EPOCH = date(1970, 1, 1)
@@ -51,12 +51,14 @@ class DaysReader:
 
     Attributes:
         files: The raw files, in path order.
+        bytes_found: Their size, as they are stored.
         rows_read: Rows read so far, of whatever day.
     """
 
     def __init__(self, days: Sequence[date], dataset: Dataset, *, max_block_bytes: int) -> None:
         self.days, self.dataset, self.max_block_bytes = days, dataset, max_block_bytes
         self.files: list[RawFile] = []
+        self.bytes_found = 0
         self.rows_read = 0
         self._numbers = np.array([day_number(day) for day in days], dtype=np.int64)
         self._rows_in = np.zeros(len(days), dtype=np.int64)
@@ -74,6 +76,7 @@ class DaysReader:
             PipelineError: A file cannot be read, or contradicts its declaration.
         """
         self.files = files_of_day(self.dataset, self.days[0])
+        self.bytes_found = sum(file.bytes for file in self.files)
         for file in self.files:
             yield from self._rows_of(file)
 

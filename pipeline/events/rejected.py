@@ -9,7 +9,6 @@ import polars as pl
 from pipeline.config import Dataset
 from pipeline.contracts import Column, PipelineError
 from pipeline.events.convert import ACCEPTED, RANK
-from pipeline.events.origin import declared_columns
 from pipeline.events.parts import DayParts
 from pipeline.events.reading import DayRows, DaysReader, day_number
 from pipeline.events.reasons import REASONS
@@ -39,8 +38,8 @@ def add_refused_rows(rows: DayRows, dataset: Dataset, refused: DayParts) -> None
 
 def _rejected_frame(rows: DayRows, chosen: np.ndarray, rank: np.ndarray, dataset: Dataset) -> pl.DataFrame:
     positions = rows.positions[chosen]
-    names = [column.from_ or name for name, column in declared_columns(dataset).items()]
-    timestamp = list(declared_columns(dataset)).index("timestamp")
+    names = [column.from_ or name for name, column in dataset.declared_columns.items()]
+    timestamp = list(dataset.declared_columns).index("timestamp")
     at_fault = np.where(rank == RANK["outside_day"], timestamp, rows.converted.culprit[positions])
     whole_record = np.isin(rank, [RANK["malformed_line"], RANK["duplicate"]])
     culprit = pl.Series(np.where(whole_record, len(names), at_fault).astype(np.uint32))

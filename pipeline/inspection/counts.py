@@ -13,7 +13,7 @@ from pipeline.contracts import PipelineError
 from pipeline.events.convert import ACCEPTED, RANK, ConvertedBlock, convert_block
 from pipeline.events.origin import check_origins, source_of
 from pipeline.events.reasons import REASONS
-from pipeline.events.times.timestamps import UnitDoctor
+from pipeline.events.times.unit_doctor import UnitDoctor
 from pipeline.sources import RawBlock, RawFile, read_blocks, usual_block_bytes
 from pipeline.sources.elements import WITHOUT_ELEMENTS
 

@@ -11,7 +11,7 @@ from pipeline.config.presets import with_preset
 from pipeline.contracts import PipelineError
 from pipeline.events.convert import ACCEPTED, RANK, convert_block
 from pipeline.events.origin import check_origins
-from pipeline.events.times.timestamps import UnitDoctor
+from pipeline.events.times.unit_doctor import UnitDoctor
 from pipeline.inspection.cells import read_cells
 from pipeline.inspection.layout import Layout
 from pipeline.inspection.sample import Sample

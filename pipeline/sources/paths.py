@@ -13,7 +13,7 @@ def declared_names(dataset: Dataset) -> tuple[str, ...]:
         PipelineError: When an expression cannot be read.
     """
     found: dict[str, None] = {}
-    for name, column in _columns(dataset).items():
+    for name, column in dataset.declared_columns.items():
         plain = (column.from_, getattr(column, "time_from", None))
         found.update(dict.fromkeys([*(part for part in plain if part is not None), *_roots(name, column)]))
     return tuple(found)
@@ -25,7 +25,7 @@ def names_in_sql(dataset: Dataset) -> frozenset[str]:
     Raises:
         PipelineError: When an expression cannot be read.
     """
-    return frozenset(root for name, column in _columns(dataset).items() for root in _roots(name, column))
+    return frozenset(root for name, column in dataset.declared_columns.items() for root in _roots(name, column))
 
 
 def within(name: str, column: str) -> str | None:
@@ -35,11 +35,6 @@ def within(name: str, column: str) -> str | None:
     ('ts', None)
     """
     return name.removeprefix(f"{column}.") if name.startswith(f"{column}.") else None
-
-
-def _columns(dataset: Dataset) -> dict[str, RawColumn]:
-    canonical = {name: getattr(dataset.columns, name) for name in type(dataset.columns).model_fields}
-    return {**canonical, **dataset.extra}
 
 
 def _roots(name: str, column: RawColumn) -> list[str]:

@@ -1,6 +1,5 @@
 """The raw bytes, read a second time in plain Python: nothing here is shared with the readers that it judges."""
 
-from pipeline.checks.raw.records.naming import raw_columns
 from pipeline.checks.raw.records.read import read_records
 from pipeline.checks.raw.values.judge import Verdict, excluded_columns, judge
 from pipeline.checks.raw.values.owners import day_number, owners, plausible, time_of_record
@@ -16,7 +15,6 @@ __all__ = [
     "judge",
     "owners",
     "plausible",
-    "raw_columns",
     "read_records",
     "time_of_record",
 ]

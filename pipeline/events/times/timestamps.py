@@ -11,10 +11,8 @@ from pipeline.events.ids import mask
 from pipeline.events.times.grammar import grammar_of
 from pipeline.events.times.layout import read_times
 from pipeline.events.times.numbers import take_apart
-from pipeline.events.times.unit_doctor import DAY_US, UNITS, UnitDoctor, tomorrow_us
+from pipeline.events.times.unit_doctor import DAY_US, UNITS, UnitDoctor
 from pipeline.events.times.zones import to_utc
-
-__all__ = ["Times", "UnitDoctor", "convert_times", "joined", "tomorrow_us"]
 
 FAR_AWAY = 2**62  # stands for a time that int64 microseconds cannot hold; implausible by itself
 

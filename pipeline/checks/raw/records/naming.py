@@ -16,17 +16,10 @@ TYPED = ("parquet", "arrow")
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
-def raw_columns(dataset: Dataset) -> set[str]:
-    """The raw columns that the columns of the dataset are read from; not those in `sql`."""
-    columns = dataset.columns
-    declared = (columns.user_id, columns.item_id, columns.timestamp, columns.action, *dataset.extra.values())
-    return {name for name in (*(column.from_ for column in declared), columns.timestamp.time_from) if name is not None}
-
-
 def names_in_question(path: Path, dataset: Dataset, wanted: Wanted, kind: str) -> set[str]:
     """Names that mean a path or a folder unless the file has a column so named."""
     explode = dataset.source.explode
-    names = {name for name in raw_columns(dataset) if "." in name and wanted.column(name)} if kind in NESTED else set()
+    names = {name for name in dataset.raw_columns if "." in name and wanted.column(name)} if kind in NESTED else set()
     names |= {name for name in folders_of(path, dataset) if wanted.column(name)}
     return names | ({explode.column} if explode is not None and "." in explode.column else set())
 
@@ -57,7 +50,7 @@ def taker_of(path: Path, dataset: Dataset, wanted: Wanted, kind: str, *, borne: 
     naming = Naming(
         paths={
             name: name.split(".")
-            for name in raw_columns(dataset)
+            for name in dataset.raw_columns
             if is_path(name) and (exploder is None or name != exploder.column)
         },
         folders={name: text for name, text in folders_of(path, dataset).items() if name not in borne},

@@ -46,13 +46,11 @@ class Wanted:
         ordinals: By position, from 0.
         lines: By the line on which they start, from 1; not in Parquet and Arrow.
         columns: The raw columns to give; None for all.
-        integers: Not looked at: a cell of few bits says itself how exact it is.
     """
 
     ordinals: Collection[int]
     lines: Collection[int] = ()
     columns: Collection[str] | None = None
-    integers: Collection[str] = ()
 
     def holds(self, ordinal: int, line: int | None) -> bool:
         """Whether a record is wanted."""
