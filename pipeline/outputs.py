@@ -29,7 +29,7 @@ from pipeline.vocabularies import Vocabulary, read_vocabulary, require_whole_log
 if TYPE_CHECKING:
     import torch
 
-VERSION = 1
+VERSION = 2
 EXACT_FLOAT32 = 2**24
 
 

@@ -26,7 +26,7 @@ from pipeline.store import (
 if TYPE_CHECKING:
     import torch
 
-VERSION = 1
+VERSION = 2
 MASK_128 = (1 << 128) - 1
 
 

@@ -180,13 +180,13 @@ def test_no_order_of_the_log_has_rows_written_many_times(
 ) -> None:
     """Of a log in the order of its users, the first rows tell nothing of where ranges should begin."""
     written: list[int] = []
-    write = parts._write_batches
+    write = parts._Batches.write
 
-    def counted(path: Path, rows: pl.DataFrame, starts: np.ndarray) -> np.ndarray:
+    def counted(rows: pl.DataFrame, range_starts: np.ndarray, path: Path) -> parts._Batches:
         written.append(rows.height)
-        return write(path, rows, starts)
+        return write(rows, range_starts, path)
 
-    monkeypatch.setattr(parts, "_write_batches", counted)
+    monkeypatch.setattr(parts._Batches, "write", counted)
     users = sorted(n * 7919 % 40_000 for n in range(40_000))
     if order != "ascending":
         users = users[::-1] if order == "descending" else [n * 7919 % 40_000 for n in range(40_000)]

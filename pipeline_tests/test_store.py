@@ -202,8 +202,14 @@ def test_names_are_never_used_again(tmp_path: Path) -> None:
 def test_an_error_takes_the_files_along(tmp_path: Path) -> None:
     store = Store(tmp_path)
     publish(store, [1])
-    with pytest.raises(ZeroDivisionError), store.stage("events", FIRST, run="bad") as staging:
-        staging.finish(rows=staging.write(pl.DataFrame({"x": [2]})).rows // 0)  # type: ignore[call-arg]
+
+    def write_and_fail() -> None:
+        with store.stage("events", FIRST, run="bad") as staging:
+            staging.write(pl.DataFrame({"x": [2]}))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail()
     assert sorted(path.name for path in (tmp_path / "events/day=2020-01-01").iterdir()) == [
         "_manifest.json",
         "run-0.parquet",

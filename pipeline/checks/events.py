@@ -46,7 +46,9 @@ def prove_events(
     for file in subject.manifest.files:
         with findings.timed("reading back and content version"):
             frame = subject.file_rows(file)
-            content.update(frame)
+            content.update(
+                frame.with_columns(pl.col("action").cast(pl.Enum(subject.dataset.action_names), strict=False))
+            )
         problems += range_problems(frame, columns)
         keys = frame.select("user_id", "timestamp", "row_id")
         unordered += _not_ascending(keys if last is None else pl.concat([last, keys]))

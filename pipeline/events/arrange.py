@@ -14,13 +14,16 @@ QUANTILES = 64  # of the users of the first rows that do not fit: borders of ran
 SAMPLED = 65_536
 PIECE_SAMPLED = 4_096  # of each part, where a range is cut again
 INT64_MAX = 2**63 - 1
+TABLE_BITS = 16
+TOLD_APART = 0.75  # of the ranges, at least
 
 
 class Arranger:
     """Takes blocks of accepted rows in `row_id` order and gives them back in stored order, day by day.
 
-    A day within the budget is sorted at once. Others are written in parts, each cut by ranges of users with borders from a
-    sample of the first rows; then they are sorted range by range, and a range that is too large is cut again.
+    A day of few rows is sorted at once. Others are kept in parts, each cut by ranges of users with borders from a sample of
+    the first rows, in memory or, beyond the budget, in files; then they are sorted range by range, so that what is sorted
+    stays near the processor, and a range that is too large is cut again.
 
     Args:
         budget_bytes: How much may be held before it is spilled, for all days together.
@@ -30,7 +33,7 @@ class Arranger:
 
     def __init__(self, *, budget_bytes: int, directory: Path, borders: pl.Series | None = None) -> None:
         self._directory = directory
-        self._borders = borders
+        self._ranges = None if borders is None else _Ranges(borders)
         self._parts = DayParts(budget_bytes=budget_bytes, directory=directory, cut=self._range_of)
 
     @property
@@ -86,9 +89,44 @@ class Arranger:
 
     def _range_of(self, frame: pl.DataFrame) -> np.ndarray:
         """The range of every row, uint8 [rows]."""
-        if self._borders is None:
-            self._borders = _borders(frame["user_id"])
-        return self._borders.search_sorted(frame["user_id"], side="right").to_numpy().astype(np.uint8)
+        if self._ranges is None:
+            self._ranges = _Ranges(_borders(frame["user_id"]))
+        return self._ranges.of(frame["user_id"])
+
+
+class _Ranges:
+    """Which range a user belongs to.
+
+    Args:
+        borders: Users at which ranges begin, ascending.
+    """
+
+    def __init__(self, borders: pl.Series) -> None:
+        self._borders = borders
+        self._table: np.ndarray | None = None
+        if borders.dtype == pl.Int64 and borders.len() > 1:
+            self._tabulate(borders.to_numpy())
+
+    def _tabulate(self, borders: np.ndarray) -> None:
+        """Ranges by the leading bits of a user, where these tell nearly as many ranges apart: a look-up, not a search."""
+        low, high = int(borders[0]), int(borders[-1])
+        shift = max(0, (high - low).bit_length() - TABLE_BITS)
+        if low - (1 << shift) < -INT64_MAX or high - low + (1 << shift) > INT64_MAX:
+            return
+        begins = borders - low >> shift
+        if len(np.unique(begins)) >= len(borders) * TOLD_APART:
+            self._low, self._high, self._shift = low - (1 << shift), high, shift  # all below come into the first place
+            places = np.arange(-1, (high - low >> shift) + 1)
+            self._table = np.searchsorted(begins, places, side="right").astype(np.uint8)
+
+    def of(self, users: pl.Series) -> np.ndarray:
+        """uint8 [rows]; it never falls while users rise."""
+        if self._table is None:
+            return self._borders.search_sorted(users, side="right").to_numpy().astype(np.uint8)
+        place = np.clip(users.to_numpy(), self._low, self._high)
+        place -= self._low
+        place >>= self._shift
+        return self._table[place]
 
 
 def _sample(users: pl.Series, size: int) -> pl.Series:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from pipeline.config import Dataset, ExtraColumn, IdColumn
@@ -52,19 +53,24 @@ def find_ties(frame: pl.DataFrame) -> tuple[int, list[int]]:
     Args:
         frame: Sorted by (user_id, timestamp, row_id), whole users; with fingerprints where there are any.
     """
-    tied = _as_before(frame, ["user_id", "timestamp"])
+    users, times = frame["user_id"], frame["timestamp"].to_numpy()
+    tied = np.zeros(frame.height, dtype=bool)  # with the row before
+    np.equal(times[1:], times[:-1], out=tied[1:])
+    tied[1:] &= (users.slice(1) == users.head(-1)).to_numpy()
     if not tied.any():
         return 0, []
-    count = int((tied | tied.shift(-1, fill_value=False)).sum())
+    followed = np.append(tied[1:], False)
+    ties = frame[pl.Series(np.flatnonzero(tied | followed).astype(np.uint32))]
+    again = pl.Series(tied[tied | followed])
     compared = [name for name in frame.columns if name not in ("row_id", "user_id", "timestamp")]
-    doubled = frame["row_id"].filter(tied & _as_before(frame, compared))
-    third = tied & tied.shift(1, fill_value=False)
+    doubled = ties["row_id"].filter(again & _as_before(ties, compared))
+    third = again & again.shift(1, fill_value=False)
     if third.any():  # of three or more, one may double another that is not next to it
-        tie = (~tied).cum_sum()
-        larger = frame.filter(tie.is_in(tie.filter(third).unique().implode()))
+        tie = (~again).cum_sum()
+        larger = ties.filter(tie.is_in(tie.filter(third).unique().implode()))
         repeats = ~larger.select(pl.struct("user_id", "timestamp", *compared).is_first_distinct()).to_series()
         doubled = pl.concat([doubled, larger["row_id"].filter(repeats)]).unique()
-    return count, doubled.to_list()
+    return ties.height, doubled.to_list()
 
 
 def _as_before(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:

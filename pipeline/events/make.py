@@ -3,7 +3,6 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -243,16 +242,9 @@ def _write_events(ranges: Iterator[pl.DataFrame], dataset: Dataset, staging: Sta
     content = ContentHash()
     written = _Written(0, 0, 0, content_version="", by_action=dict.fromkeys(dataset.action_names, 0))
 
-    def write(table: pl.DataFrame) -> None:
+    for table in _in_files(_without_duplicates(ranges, dataset, written)):
         staging.write(table)
         content.update(table)
-
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        pending = thread.submit(lambda: None)
-        for table in _in_files(_without_duplicates(ranges, dataset, written)):
-            pending.result()
-            pending = thread.submit(write, table)
-        pending.result()
     written.content_version = content.hexdigest()
     return written
 
@@ -261,7 +253,7 @@ def _without_duplicates(
     ranges: Iterator[pl.DataFrame], dataset: Dataset, written: "_Written"
 ) -> Iterator[pl.DataFrame]:
     """The rows as they stand in `events`, counted on their way."""
-    names = pl.Series(dataset.action_names, dtype=pl.String)
+    names = pl.Series(dataset.action_names, dtype=pl.Enum(dataset.action_names))
     for frame in ranges:
         tied, doubled = find_ties(frame)
         written.ties += tied
@@ -276,10 +268,10 @@ def _without_duplicates(
         yield pl.DataFrame([_as_written(column, names) for column in kept if column.name not in FINGERPRINT])
 
 
-def _as_written(column: pl.Series, action_names: pl.Series) -> pl.Series:
+def _as_written(column: pl.Series, names: pl.Series) -> pl.Series:
     """A column of `events` as it is stored: actions by name, times as such."""
     if column.name == "action":
-        return action_names.gather(column).alias("action")
+        return names.gather(column).alias("action")
     return column.cast(pl.Datetime("us", "UTC")) if column.name == "timestamp" else column
 
 

@@ -5,74 +5,81 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-PACKED_BITS = 62
+KEY_BITS = 63
 TICKS_US = (1_000_000, 1_000)
 
 
 def sort_rows(frame: pl.DataFrame) -> pl.DataFrame:
     """Sorts rows that come in `row_id` order by (user_id, timestamp, row_id).
 
-    One stable radix sort: of the users alone where the log is in time order already, else of user and time packed into one
-    int64. The passes of the sort grow with the bits of the key, so both are rebased, and times are counted in the coarsest
-    unit that tells them apart. What does not fit into one key is sorted twice, by time and then by user.
+    A key holds the user and, in its last bits, the position of the row: so no two keys are equal, any sort of integers keeps
+    the order of rows, and the sorted keys say where each row comes from. That is enough where each user's rows are in time
+    order already, as in most logs. Else the time stands in the key as well, in the coarsest unit that tells times apart;
+    where 63 bits do not hold all three, rows are sorted by time first and then by user.
 
     Args:
         frame: Has user_id (Int64 or String) and timestamp (Int64 us), both without nulls.
     """
-    if frame.height < 2:
+    rows = frame.height
+    if rows <= 1:
         return frame
-    users, times = _users(frame["user_id"]), _Ticks(frame["timestamp"])
-    if times.ascending:
-        order_E = _order(users.rebased, users.bits)
-    elif users.bits + times.bits <= PACKED_BITS:
-        order_E = _order(users.rebased << times.bits | times.rebased, users.bits + times.bits)
-    else:
-        by_time_E = _order(times.rebased, times.bits)
-        order_E = by_time_E[_order(users.rebased[by_time_E], users.bits)]
-    return frame[pl.Series(order_E).cast(pl.UInt32)]
-
-
-def _order(key_E: np.ndarray, bits: int) -> np.ndarray:
-    """The stable order of non-negative keys."""
-    import torch
-
-    narrow_E = key_E.astype(np.int32) if bits < 32 else key_E
-    return torch.sort(torch.from_numpy(narrow_E), stable=True).indices.numpy()
+    position_bits = (rows - 1).bit_length()
+    users = _users(frame["user_id"], KEY_BITS - position_bits)
+    time_us_E = frame["timestamp"].to_numpy()
+    order_E = _order(users.rebased)
+    if not _ascending(users.rebased[order_E], time_us_E[order_E]):
+        times = _ticks(time_us_E, KEY_BITS - position_bits)
+        if users.bits + times.bits + position_bits <= KEY_BITS:
+            order_E = _order(users.rebased << times.bits | times.rebased)
+        else:
+            order_E = _order(times.rebased)
+            order_E = order_E[_order(users.rebased[order_E])]
+    return frame[pl.Series(order_E.astype(np.uint32))]
 
 
 @dataclass(frozen=True, slots=True)
-class _Users:
-    """Users as numbers from 0, int64 [rows], and how many bits they take."""
+class _Keys:
+    """Users or times as numbers from 0, int64 [E], and how many bits they take."""
 
     rebased: np.ndarray
     bits: int
 
 
-def _users(user_id: pl.Series) -> _Users:
+def _order(key_E: np.ndarray) -> np.ndarray:
+    """The stable order of keys that leave room for a position, int64 [E]."""
+    bits = (len(key_E) - 1).bit_length()
+    packed_E = key_E << bits
+    packed_E |= np.arange(len(key_E))
+    packed_E.sort()
+    packed_E &= (1 << bits) - 1
+    return packed_E
+
+
+def _ascending(users_E: np.ndarray, time_us_E: np.ndarray) -> bool:
+    """Whether times never fall within a user."""
+    return bool(((time_us_E[1:] >= time_us_E[:-1]) | (users_E[1:] != users_E[:-1])).all())
+
+
+def _users(user_id: pl.Series, room: int) -> _Keys:
+    """Users as they are, counted from the lowest, where that takes at most `room` bits; else by rank."""
     if user_id.dtype == pl.Int64:
         low, high = int(user_id.min()), int(user_id.max())  # type: ignore[arg-type]
-        if (bits := (high - low).bit_length()) <= PACKED_BITS:
-            return _Users(user_id.to_numpy() - low, bits)
+        if (bits := (high - low).bit_length()) <= room:
+            return _Keys(user_id.to_numpy() - low, bits)
     distinct = user_id.unique().sort()  # numerically, or bytewise
     ranks = pl.DataFrame({"user_id": distinct}).with_row_index("rank")
     joined = user_id.to_frame().join(ranks, on="user_id", how="left", maintain_order="left")
-    return _Users(joined["rank"].cast(pl.Int64).to_numpy(), (distinct.len() - 1).bit_length())
+    return _Keys(joined["rank"].cast(pl.Int64).to_numpy(), (distinct.len() - 1).bit_length())
 
 
-class _Ticks:
-    """Times as numbers from 0, in the coarsest unit that tells them apart."""
-
-    def __init__(self, time_us: pl.Series) -> None:
-        self._us = time_us.to_numpy()
-        self._low = int(time_us.min())  # type: ignore[arg-type]
-        self.ascending = bool(time_us.is_sorted())
-        self._tick = 1
-        if not self.ascending:
-            self._tick = next((tick for tick in TICKS_US if not ((self._us - self._low) % tick).any()), 1)
-        self.bits = ((int(time_us.max()) - self._low) // self._tick).bit_length()  # type: ignore[arg-type]
-
-    @property
-    def rebased(self) -> np.ndarray:
-        """int64 [rows]."""
-        rebased = self._us - self._low
-        return rebased // self._tick if self._tick > 1 else rebased
+def _ticks(time_us_E: np.ndarray, room: int) -> _Keys:
+    """Times counted from the earliest, in the coarsest unit that tells them apart; by rank beyond `room` bits."""
+    low, high = int(time_us_E.min()), int(time_us_E.max())
+    if (high - low).bit_length() > room:
+        ranks = np.unique(time_us_E, return_inverse=True)[1]
+        return _Keys(ranks, int(ranks.max()).bit_length())
+    rebased = time_us_E - low
+    tick = next((tick for tick in TICKS_US if not (rebased % tick).any()), 1)
+    if tick > 1:
+        rebased //= tick
+    return _Keys(rebased, ((high - low) // tick).bit_length())

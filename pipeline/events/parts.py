@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from pipeline.store import writing
 
 DAY = "_day"
 RANGES = 256  # at most, into which the rows of a day are cut when they do not fit into memory
-PART_BYTES = 32 * 2**20  # as much is brought into order at once: few enough to stay near the processor
+PART_BYTES = 16 * 2**20  # as much is brought into order at once: few enough to stay near the processor
 BATCH_ROWS = 8_192  # at least, of what is read of a part at once
 TEXT_BYTES = 16  # of a text in memory, beside its letters
 VALUE_BYTES = 8  # of all else, at most
@@ -36,29 +36,28 @@ def joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
 class DayParts:
     """Takes blocks of rows and gives them back by day.
 
-    What fits into the budget stays in memory. Else it is written in parts, each with the rows of all of its days, one day
-    after the other: how many files there are does not depend on the number of days.
+    Rows are kept in parts, each with the rows of all of its days, one day after the other: how many files there are does not
+    depend on the number of days. What does not fit into the budget is written.
 
     Args:
-        budget_bytes: How much may be held before it is written.
+        budget_bytes: How much may be held before parts are written.
         directory: For the parts; whoever made it removes it.
-        cut: Cuts rows into ranges when they have to be written, uint8 [rows], so that a range can be read by itself.
+        cut: Cuts the rows of a part into ranges, uint8 [rows], so that a range can be read by itself.
     """
 
     def __init__(self, *, budget_bytes: int, directory: Path, cut: Cut | None = None) -> None:
         self._budget_bytes, self._directory, self._cut = budget_bytes, directory, cut
         self.part_bytes = min(budget_bytes, PART_BYTES)
-        self._held: list[pl.DataFrame] = []
-        self._held_bytes = 0
+        self._waiting: list[pl.DataFrame] = []  # too few for a part
+        self._waiting_bytes = 0
         self._parts: list[_Part] = []
-        self._in_memory: _Part | None = None
+        self._bytes, self._rows = 0, 0  # of all parts
         self.spilled_bytes = 0
-        self._spilled_rows = 0
 
     @property
     def rows_of_a_part(self) -> int:
-        """About how many rows a part holds; where all are in memory, all of them."""
-        return max(1, self.part_bytes * self._spilled_rows // self.spilled_bytes) if self._parts else sys.maxsize
+        """About how many rows a part holds; where all of them are one, all of them."""
+        return max(1, self.part_bytes * self._rows // self._bytes) if self._bytes > self.part_bytes else sys.maxsize
 
     def expect(self, size: int) -> None:
         """Says how many bytes will come, about: what cannot fit is written from the first rows on."""
@@ -74,27 +73,35 @@ class DayParts:
         """
         if frame.is_empty():
             return
-        self._held.append(frame.hstack([pl.Series(DAY, day_R, dtype=pl.Int32)]))
-        self._held_bytes += size_of(frame)
-        if self._held_bytes > self._budget_bytes:
-            self._spill()
+        self._waiting.append(frame.hstack([pl.Series(DAY, day_R, dtype=pl.Int32)]))
+        self._waiting_bytes += size_of(frame)
+        if self._waiting_bytes > self.part_bytes:
+            self._close_part(self._cut)
 
     def of(self, day: int, first: int = 0, behind: int = RANGES) -> Iterator[pl.DataFrame]:
-        """The rows of some ranges of a day, part by part in the order in which they came.
+        """The rows of some ranges of a day in the order in which they came, in pieces.
 
         After the first call nothing can be added.
         """
         self._end()
-        for part in self._parts if self._in_memory is None else [self._in_memory]:
+        batches: list[pa.RecordBatch] = []
+        for part in self._parts:
             rows = part.between(day * RANGES + first, day * RANGES + behind)
-            if rows is not None:
+            if batches and (isinstance(rows, pl.DataFrame) or (rows and rows[0].schema != batches[0].schema)):
+                yield _frame(batches)
+                batches = []
+            if isinstance(rows, pl.DataFrame):
                 yield rows
+            else:
+                batches += rows
+        if batches:
+            yield _frame(batches)
 
     def rows_of(self, day: int) -> np.ndarray:
-        """How many rows each range of a day has, int64 [RANGES]; nothing is cut that stayed in memory."""
+        """How many rows each range of a day has, int64 [RANGES]; what is a single part is not cut."""
         self._end()
         rows = np.zeros(RANGES, dtype=np.int64)
-        for part in self._parts if self._in_memory is None else [self._in_memory]:
+        for part in self._parts:
             of_day = part.keys // RANGES == day
             rows[part.keys[of_day] % RANGES] += np.diff(part.starts)[of_day]
         return rows
@@ -102,36 +109,31 @@ class DayParts:
     def forget(self, day: int) -> None:
         """Removes the parts that hold rows of this day and of earlier ones only: these are not asked for again."""
         for part in self._parts:
-            if isinstance(part.rows, Path) and part.keys[-1] // RANGES <= day:
-                part.rows.unlink(missing_ok=True)
+            if isinstance(part.rows, _Batches) and part.keys[-1] // RANGES <= day:
+                part.rows.path.unlink(missing_ok=True)
         self._parts = [part for part in self._parts if part.keys[-1] // RANGES > day]
 
     def _end(self) -> None:
-        if self._held and self._parts:
-            self._spill()
-        elif self._held:
-            held, self._held = self._held, []
-            self._in_memory = _Part.of_rows(joined(held), None)
+        if self._waiting:
+            self._close_part(self._cut if self._parts else None)
 
-    def _spill(self) -> None:
-        held, self._held, self._held_bytes = self._held[::-1], [], 0
-        self._budget_bytes = self.part_bytes
-        while held:
-            some, size = [held.pop()], 0
-            while held and (size := size + size_of(some[-1])) < self.part_bytes:
-                some.append(held.pop())
-            self._write(joined(some))
+    def _close_part(self, cut: Cut | None) -> None:
+        part = _Part.of_rows(joined(self._waiting), cut)
+        size, self._waiting, self._waiting_bytes = self._waiting_bytes, [], 0
+        if self._bytes + size > self._budget_bytes:
+            part = self._written(part)
+            self.spilled_bytes += size
+        self._parts.append(part)
+        self._bytes += size
+        self._rows += int(part.starts[-1])
 
-    def _write(self, frame: pl.DataFrame) -> None:
-        part = _Part.of_rows(frame, self._cut)
+    def _written(self, part: "_Part") -> "_Part":
+        """The same part in a file."""
         assert isinstance(part.rows, pl.DataFrame)
-        path = self._directory / f"part-{len(self._parts):05d}.arrow"
+        path = self._directory / f"part-{len(self._parts):05d}.batches"
         with writing("rows that do not fit into [compute] memory", self._directory):
             self._directory.mkdir(parents=True, exist_ok=True)
-            batches = _write_batches(path, part.rows, part.starts)
-        self._parts.append(_Part(path, part.keys, part.starts, batches))
-        self.spilled_bytes += size_of(part.rows)
-        self._spilled_rows += part.rows.height
+            return replace(part, rows=_Batches.write(part.rows, part.starts, path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,63 +141,103 @@ class _Part:
     """Rows of K ranges of days, one after the other, each in the order in which its rows came.
 
     Attributes:
-        rows: The rows, or the Arrow file that holds them.
+        rows: The rows, or the file that holds them.
         keys: int64 [K], ascending: day * `RANGES` + range.
         starts: int64 [K + 1], where the rows of each begin.
-        batches: int64 [B + 1], where the record batches of the file begin.
     """
 
-    rows: pl.DataFrame | Path
+    rows: "pl.DataFrame | _Batches"
     keys: np.ndarray
     starts: np.ndarray
-    batches: np.ndarray | None = None
 
     @staticmethod
     def of_rows(frame: pl.DataFrame, cut: Cut | None) -> "_Part":
-        key_R = frame[DAY].cast(pl.Int64).to_numpy() * RANGES
-        if cut is not None:
-            key_R = key_R + cut(frame)
-        rows = pl.DataFrame([column for column in frame.get_columns() if column.name != DAY])
-        lowest, highest = int(key_R.min()), int(key_R.max())
-        if lowest == highest:
-            return _Part(rows, np.array([lowest]), np.array([0, frame.height]))
-        if highest - lowest < 2**16:
-            found, place_R = np.arange(lowest, highest + 1), (key_R - lowest).astype(np.uint16)
-        else:  # some days far apart
-            found, place_R = np.unique(key_R, return_inverse=True)
+        rows = frame.drop(DAY)
+        day = frame[DAY]
+        first, last = int(day.min()), int(day.max())  # type: ignore[arg-type]
+        if first == last and cut is None:
+            return _Part(rows, np.array([first * RANGES]), np.array([0, frame.height]))
+        if first == last:
+            assert cut is not None
+            place_R, found = cut(frame), np.arange(first * RANGES, (first + 1) * RANGES)
+        else:
+            key_R = day.cast(pl.Int64).to_numpy() * RANGES + (0 if cut is None else cut(frame))
+            found, place_R = _places(key_R)
         size = np.bincount(place_R, minlength=len(found))
-        if cut is not None or not frame[DAY].is_sorted():
-            rows = rows[pl.Series(np.argsort(place_R, kind="stable"))]  # sixteen bits are sorted in one pass
+        if cut is not None or not day.is_sorted():
+            order = np.argsort(place_R, kind="stable")  # at most sixteen bits are sorted in one pass
+            rows = rows[pl.Series(order.astype(np.uint32))]
         return _Part(rows, found[size > 0], np.append(0, np.cumsum(size[size > 0])))
 
-    def between(self, low: int, high: int) -> pl.DataFrame | None:
-        """The rows with low <= key < high; None when there are none."""
+    def between(self, low: int, high: int) -> "pl.DataFrame | list[pa.RecordBatch]":
+        """The rows with low <= key < high."""
         start, stop = (int(self.starts[np.searchsorted(self.keys, key)]) for key in (low, high))
-        if start == stop:
-            return None
         if isinstance(self.rows, pl.DataFrame):
-            return self.rows.slice(start, stop - start)
-        assert self.batches is not None
-        first = int(np.searchsorted(self.batches, start, side="right")) - 1
-        behind = int(np.searchsorted(self.batches, stop, side="left"))
-        with pa.OSFile(str(self.rows)) as source:  # a mapped file would count as memory in use
-            file = pa.ipc.open_file(source)
-            table = pa.Table.from_batches([file.get_batch(number) for number in range(first, behind)])
-        # Cut before it becomes a frame: polars makes views of all texts of what it is given.
-        frame = pl.from_arrow(table.slice(start - int(self.batches[first]), stop - start), rechunk=False)
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+            return self.rows.slice(start, stop - start) if start < stop else []
+        return self.rows.between(start, stop) if start < stop else []
 
 
-def _write_batches(path: Path, rows: pl.DataFrame, starts: np.ndarray) -> np.ndarray:
-    """Writes rows in record batches that begin where ranges do; returns where they begin, int64 [B + 1]."""
-    begins = [0]
-    for start in starts[1:-1]:
-        if start - begins[-1] >= BATCH_ROWS:
-            begins.append(int(start))
-    begins.append(rows.height)
-    table = rows.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as file:
-        for start, stop in pairwise(begins):
-            file.write_table(table.slice(start, stop - start))
-    return np.array(begins)
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """A file of record batches, one behind the other.
+
+    Attributes:
+        path: The file.
+        schema: Of all batches.
+        starts: int64 [B + 1], the first row of each.
+        offsets: int64 [B + 1], where each begins in the file.
+    """
+
+    path: Path
+    schema: pa.Schema
+    starts: np.ndarray
+    offsets: np.ndarray
+
+    @staticmethod
+    def write(rows: pl.DataFrame, range_starts: np.ndarray, path: Path) -> "_Batches":
+        """Writes rows; batches begin where ranges do.
+
+        Raises:
+            OSError: The disk is full, or the file cannot be written.
+        """
+        starts, offsets = [0], [0]
+        for start in range_starts[1:-1]:
+            if start - starts[-1] >= BATCH_ROWS:
+                starts.append(int(start))
+        starts.append(rows.height)
+        (batch,) = rows.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks().to_batches()
+        with path.open("wb", buffering=0) as file:
+            for start, stop in pairwise(starts):
+                file.write(message := batch.slice(start, stop - start).serialize())
+                offsets.append(offsets[-1] + message.size)
+        return _Batches(path, batch.schema, np.array(starts), np.array(offsets))
+
+    def between(self, start: int, stop: int) -> list[pa.RecordBatch]:
+        """The rows start <= row < stop, read at once; a mapped file would count as memory in use."""
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        behind = int(np.searchsorted(self.starts, stop, side="left"))
+        found: list[pa.RecordBatch] = []
+        with self.path.open("rb", buffering=0) as file:
+            file.seek(int(self.offsets[first]))
+            messages = pa.py_buffer(file.read(int(self.offsets[behind] - self.offsets[first])))
+        for number in range(first, behind):
+            offset, size = self.offsets[number] - self.offsets[first], self.offsets[number + 1] - self.offsets[number]
+            batch = pa.ipc.read_record_batch(messages.slice(int(offset), int(size)), self.schema)
+            begin = max(start - int(self.starts[number]), 0)
+            end = min(stop, int(self.starts[number + 1])) - int(self.starts[number])
+            found.append(batch.slice(begin, end - begin))
+        return found
+
+
+def _frame(batches: list[pa.RecordBatch]) -> pl.DataFrame:
+    frame = pl.from_arrow(pa.Table.from_batches(batches), rechunk=False)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _places(key_R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The keys that may occur, ascending, and which of them each row has."""
+    lowest, highest = int(key_R.min()), int(key_R.max())
+    if highest - lowest < 2**16:
+        return np.arange(lowest, highest + 1), (key_R - lowest).astype(np.uint16)
+    return np.unique(key_R, return_inverse=True)  # some days far apart

@@ -179,6 +179,8 @@ class DaysReader:
         rows_before: int,
     ) -> DayRows:
         """The rows of a block that belong to one of the days, numbered and counted."""
+        if len(owner) and owner.min() == owner.max() and owner[0] in self._numbers:
+            return self._all_taken(file, block, converted, int(owner[0]), rank, places, rows_before)
         place = np.minimum(np.searchsorted(self._numbers, owner), len(self.days) - 1)
         positions = np.flatnonzero(self._numbers[place] == owner)
         if len(positions) < len(owner):
@@ -198,6 +200,26 @@ class DaysReader:
         self.rows_read += len(owner)
         day = self._numbers[place].astype(np.int32)
         return DayRows(file, block, converted, positions, day, row_id, rank)
+
+    def _all_taken(
+        self,
+        file: RawFile,
+        block: RawBlock,
+        converted: ConvertedBlock,
+        day: int,
+        rank: np.ndarray,
+        places: "_Places",
+        rows_before: int,
+    ) -> DayRows:
+        """All rows of a block that is of one day."""
+        place, rows = np.flatnonzero(self._numbers == day), np.array([len(rank)])
+        first = np.array([self.rows_read - rows_before])
+        places.add(place, rows, first, first + rows - 1)
+        positions = np.arange(len(rank))
+        row_id = positions + self._rows_in[place]
+        self._rows_in[place] += rows
+        self.rows_read += len(rank)
+        return DayRows(file, block, converted, positions, np.full(len(rank), day, dtype=np.int32), row_id, rank)
 
     def _count(self, name: str, count: int) -> None:
         if count:

@@ -10,7 +10,7 @@ from pipeline.sources import VERSION as SOURCE_VERSION
 from pipeline.sources import RawFile, file_format, files_of_day
 from pipeline.store import RAW_PREFIX, Manifest, Recipe, file_sha256
 
-VERSION = 2
+VERSION = 3
 
 
 def event_columns(dataset: Dataset) -> list[Column]:

@@ -63,7 +63,7 @@ USUAL_BLOCK_BYTES = {
     "regex": 8 * 2**20,
     "ndjson": 8 * 2**20,
     "json": 8 * 2**20,
-    "parquet": 128 * 2**20,
+    "parquet": 32 * 2**20,
     "arrow": 128 * 2**20,
 }
 

@@ -181,9 +181,21 @@ def text_block(
     typed: Sequence[pl.Series] = (),
 ) -> RawBlock:
     """A block of a text format: its rows are `text[start:end]`, line ends included."""
+    return RawBlock(
+        frame=frame,
+        line=line,
+        malformed=malformed,
+        read_raw=lambda rows: raw_texts(text, start, end, rows),
+        typed=typed,
+    )
 
-    def read_raw(rows: Sequence[int]) -> list[str]:
-        found = (text[start[row] : end[row]] for row in rows)
-        return [raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace") for raw in found]
 
-    return RawBlock(frame=frame, line=line, malformed=malformed, read_raw=read_raw, typed=typed)
+def raw_texts(
+    text: bytes,
+    start: npt.NDArray[np.int64] | Sequence[int],
+    end: npt.NDArray[np.int64] | Sequence[int],
+    rows: Sequence[int],
+) -> list[str]:
+    """What stands between the borders of some rows, without the line ends."""
+    found = (text[start[row] : end[row]] for row in rows)
+    return [raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "replace") for raw in found]

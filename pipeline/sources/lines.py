@@ -3,6 +3,7 @@
 import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,40 @@ class Borders:
     cells: dict[int, list[str]] = field(default_factory=dict)
 
 
+class EveryLine:
+    """Borders of bytes of which every line is a good record; where they are is looked for when somebody asks.
+
+    Args:
+        text: Whole lines, none of them blank.
+        lines: How many.
+    """
+
+    def __init__(self, text: bytes, lines: int) -> None:
+        self._text = text
+        self.consumed, self.lines = len(text), lines
+        self.cells: dict[int, list[str]] = {}
+
+    @cached_property
+    def end(self) -> Positions:
+        """As in `Borders` [R]."""
+        return np.flatnonzero(np.frombuffer(self._text, dtype=np.uint8) == LF) + 1
+
+    @property
+    def start(self) -> Positions:
+        """As in `Borders` [R]."""
+        return np.concatenate([[0], self.end[:-1]])
+
+    @property
+    def line(self) -> Positions:
+        """As in `Borders` [R]."""
+        return np.arange(self.lines)
+
+    @property
+    def malformed(self) -> Flags:
+        """As in `Borders` [R]: none is."""
+        return np.zeros(self.lines, dtype=np.bool_)
+
+
 @dataclass(frozen=True)
 class Cut:
     """The complete records at the front of some bytes. R records.
@@ -48,7 +83,7 @@ class Cut:
     """
 
     frame: pl.DataFrame
-    borders: Borders
+    borders: Borders | EveryLine
 
 
 def find_lines(text: bytes, *, comment: str | None) -> Borders:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from pipeline.config import Dataset, TextFormat
-from pipeline.sources.block import BlockReader, RawBlock, RawFile, text_block
-from pipeline.sources.lines import Cut, iterate_lines
+from pipeline.sources.block import BlockReader, RawBlock, RawFile, raw_texts
+from pipeline.sources.lines import Borders, Cut, EveryLine, iterate_lines
 from pipeline.sources.stream import ByteStream
 from pipeline.sources.text import HeldText
 
@@ -47,8 +47,7 @@ class TextReader(BlockReader):
             while True:
                 found = self._cut(text)
                 if found.frame.height:
-                    ends_with_file = found.borders.end[-1] == len(text.held)
-                    if text.newline_added and ends_with_file and not found.borders.malformed[-1]:
+                    if text.newline_added and _ends_well(found.borders, len(text.held)):
                         self._warn("last_record_without_newline", 1)
                     delivered = True
                     yield _block(found, text.held, first_line=line)
@@ -76,13 +75,16 @@ class TextReader(BlockReader):
         return number + 1
 
 
+def _ends_well(borders: Borders | EveryLine, size: int) -> bool:
+    """Whether the last record is a good one and nothing stands behind it."""
+    return bool(borders.end[-1] == size and not borders.malformed[-1])
+
+
 def _block(found: Cut, text: bytes, *, first_line: int) -> RawBlock:
     borders = found.borders
-    return text_block(
+    return RawBlock(
         frame=found.frame,
         line=pl.Series("line", borders.line + first_line, dtype=pl.Int64),
         malformed=pl.Series("malformed", borders.malformed, dtype=pl.Boolean),
-        text=text,
-        start=borders.start,
-        end=borders.end,
+        read_raw=lambda rows: raw_texts(text, borders.start, borders.end, rows),
     )

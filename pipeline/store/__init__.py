@@ -8,8 +8,9 @@ from pipeline.store.content import ContentHash, file_sha256, row_hash_sum
 from pipeline.store.currency import RAW_PREFIX, Currency, previous, require_current
 from pipeline.store.lake import Store, safe_run, sync_folder
 from pipeline.store.manifest import DataFile, Manifest, Recipe
+from pipeline.store.parquet import ROW_GROUP_ROWS, read_blocks
 from pipeline.store.scan import POLARS_DTYPES, as_day, manifest_schema, read_files, scan
-from pipeline.store.staging import ROW_GROUP_ROWS, Staged, Staging, writing
+from pipeline.store.staging import Staged, Staging, writing
 
 __all__ = [
     "POLARS_DTYPES",
@@ -27,6 +28,7 @@ __all__ = [
     "file_sha256",
     "manifest_schema",
     "previous",
+    "read_blocks",
     "read_files",
     "require_current",
     "row_hash_sum",

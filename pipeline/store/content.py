@@ -1,64 +1,115 @@
 """Content versions: hashes of values, whatever files and chunks they lie in."""
 
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import xxhash
 
 from pipeline.contracts import PipelineError
 
 MASK_128 = (1 << 128) - 1
+MISSING_NAME, NEW_NAME = -1, -2
 
 
 class ContentHash:
     """Hashes a table column by column while it streams by, in row order.
 
-    Canonical encoding: each column is its little-endian values; booleans one byte; timestamps int64 microseconds; strings
-    their UTF-8 bytes and, apart from them, their lengths as int64. A missing value is 0 or the empty string, and the
-    positions of missing values follow as int64. Names and types of the columns go before their values.
+    Each column goes through XXH3 (128 bits) in a canonical encoding: its little-endian values; booleans one byte;
+    timestamps int64 microseconds; texts their UTF-8 bytes and, apart from them, their lengths as int64. A column of few
+    names (Enum) is one int32 a row, the number of its name in order of first appearance, and those names. A missing value
+    is 0, the empty text or name number -1, and the positions of missing values follow as int64. Names and types of the
+    columns go before their values.
     """
 
     def __init__(self) -> None:
-        self._columns: dict[str, list[hashlib._Hash]] = {}
-        self._types: dict[str, str] = {}
+        self._columns: dict[str, _Column] = {}
         self._rows = 0
 
     def update(self, frame: pl.DataFrame) -> None:
         """Adds the next rows; every call brings the same columns."""
-        columns = frame.get_columns()
-        for series in columns:
+        for series in frame.iter_columns():
             if series.name not in self._columns:
-                self._columns[series.name] = [hashlib.sha256() for _ in range(3)]
-                self._types[series.name] = str(series.dtype)
-        with ThreadPoolExecutor(max_workers=2) as threads:  # sha256 lets go of the interpreter
-            list(threads.map(self._update_column, columns))
+                self._columns[series.name] = _Names() if series.dtype == pl.Enum else _Column(str(series.dtype))
+            self._columns[series.name].update(series, self._rows)
         self._rows += frame.height
+
+    def columns(self) -> dict[str, str]:
+        """The hash of each column by itself, by which two tables can be told to hold the same column."""
+        return {name: column.hexdigest() for name, column in self._columns.items()}
 
     def hexdigest(self) -> str:
         """The content version of all rows so far."""
-        total = hashlib.sha256(str(self._rows).encode())
+        total = xxhash.xxh3_128(str(self._rows).encode())
         if self._rows:
             for name in sorted(self._columns):
-                total.update(f"{name}\0{self._types[name]}\0".encode())
-                for hasher in self._columns[name]:
-                    total.update(hasher.digest())
-        return total.hexdigest()[:32]
+                column = self._columns[name]
+                total.update(f"{name}\0{column.dtype}\0".encode())
+                for part in column.digests():
+                    total.update(part)
+        return total.hexdigest()
 
-    def _update_column(self, series: pl.Series) -> None:
-        values, lengths, missing = self._columns[series.name]
+
+class _Column:
+    """The hashes of one column."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self._values, self._lengths, self._missing = xxhash.xxh3_128(), xxhash.xxh3_128(), xxhash.xxh3_128()
+
+    def update(self, series: pl.Series, rows_before: int) -> None:
         if series.null_count():
-            missing.update((series.is_null().arg_true().cast(pl.Int64) + self._rows).to_numpy().data)
+            self._missing.update((series.is_null().arg_true().cast(pl.Int64) + rows_before).to_numpy().data)
         if series.dtype == pl.String:
             filled = series.fill_null("")
-            lengths.update(filled.str.len_bytes().cast(pl.Int64).to_numpy().data)
-            values.update(_text_bytes(filled).data)
+            self._lengths.update(filled.str.len_bytes().cast(pl.Int64).to_numpy().data)
+            self._values.update(_text_bytes(filled).data)
         elif series.dtype == pl.Boolean:
-            values.update(series.fill_null(value=False).cast(pl.UInt8).to_numpy().data)
+            self._values.update(series.fill_null(value=False).cast(pl.UInt8).to_numpy().data)
         else:
             filled = series.to_physical().fill_null(0) if series.null_count() else series.to_physical()
-            values.update(np.ascontiguousarray(filled.to_numpy()).data)
+            self._values.update(np.ascontiguousarray(filled.to_numpy()).data)
+
+    def hexdigest(self) -> str:
+        whole = xxhash.xxh3_128(self.dtype.encode())
+        for part in self.digests():
+            whole.update(part)
+        return whole.hexdigest()
+
+    def digests(self) -> list[bytes]:
+        return [self._values.digest(), self._lengths.digest(), self._missing.digest()]
+
+
+class _Names(_Column):
+    """The hashes of a column of few names: they depend on the names that occur, not on the list of those that could."""
+
+    def __init__(self) -> None:
+        super().__init__("names")
+        self._number: dict[str, int] = {}
+
+    def update(self, series: pl.Series, rows_before: int) -> None:
+        names: list[str | None] = list(series.dtype.categories)  # type: ignore[attr-defined]
+        if series.null_count():
+            self._missing.update((series.is_null().arg_true().cast(pl.Int64) + rows_before).to_numpy().data)
+            names = [*names, None]
+            codes = series.to_physical().cast(pl.UInt32).fill_null(len(names) - 1).to_numpy()
+        else:
+            codes = series.to_physical().to_numpy()
+        numbers = np.array(
+            [MISSING_NAME if name is None else self._number.get(name, NEW_NAME) for name in names], dtype=np.int32
+        )
+        found = numbers[codes]
+        if found.min(initial=0) == NEW_NAME:
+            new, first = np.unique(codes[found == NEW_NAME], return_index=True)
+            for code in new[np.argsort(first)]:
+                numbers[code] = self._number[names[code]] = len(self._number)
+            found = numbers[codes]
+        self._values.update(found.data)
+
+    def digests(self) -> list[bytes]:
+        texts = "".join(f"{len(name.encode())}:{name}" for name in self._number)
+        return [*super().digests(), texts.encode()]
 
 
 def _text_bytes(text: pl.Series) -> np.ndarray:

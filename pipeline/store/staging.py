@@ -2,9 +2,12 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,9 @@ import polars as pl
 
 from pipeline.contracts import Column, PipelineError
 from pipeline.store.manifest import DataFile, Manifest, Recipe
+from pipeline.store.parquet import write_blocks, write_file
 
-ROW_GROUP_ROWS = 131_072  # fixed, so that sampled users are found through the statistics
+WRITERS = 2  # files of a day that are encoded at the same time
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +41,18 @@ class Staged:
 class Staging:
     """Files of one day of one asset while they are written: never-used names, created exclusively.
 
-    As a context it removes what was written when an error leaves it.
+    Files are encoded, synced and given their checksum by threads of its own, while the next rows are computed. As a context
+    it waits for these, and removes what was written when an error leaves it.
     """
 
     def __init__(self, *, asset: str, day: date, run: str, directory: Path, aside: Path) -> None:
         self.asset, self.day, self.run, self.directory = asset, day, run, directory
         self._aside = aside
         self._next = 0
+        self._writing: deque[Future[DataFile]] = deque()
         self._files: list[DataFile] = []
         self._paths: list[Path] = []
+        self._threads = ThreadPoolExecutor(max_workers=min(WRITERS, pl.thread_pool_size()))
         with writing(f"{asset} of {day}", directory):
             directory.mkdir(parents=True, exist_ok=True)
 
@@ -53,25 +60,69 @@ class Staging:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._threads.shutdown(cancel_futures=kind is not None)
         if kind is not None:
             for path in self._paths:
                 path.unlink(missing_ok=True)
 
-    def write(self, frame: pl.DataFrame, *, role: str | None = None) -> DataFile:
-        """Writes the next file `<run>-<n>.parquet`, synced, and takes its checksum.
+    def write(self, frame: pl.DataFrame, *, role: str | None = None) -> None:
+        """Writes the next file `<run>-<n>.parquet` while the caller goes on; waits while `WRITERS` others are written.
 
         Raises:
-            PipelineError: The disk is full, or the file cannot be written.
+            PipelineError: The disk is full, or this file or an earlier one cannot be written.
         """
+
+        def write(path: Path) -> int:
+            write_file(frame, path)
+            return frame.height
+
+        self._start(write, role)
+
+    def write_blocks(self, frames: Iterable[pl.DataFrame], *, row_group_rows: int, role: str | None = None) -> None:
+        """Writes the next file from rows that stream by; otherwise as `write`.
+
+        Args:
+            frames: The rows, at least one frame; taken by another thread.
+            row_group_rows: Rows of a row group.
+            role: Role of the file.
+
+        Raises:
+            PipelineError: See `write`.
+        """
+        self._start(lambda path: write_blocks(frames, path, row_group_rows=row_group_rows), role)
+
+    def link(self, directory: Path, file: DataFile) -> None:
+        """Takes a file of another day over as the next one: a hard link, which takes no room and stays when that day goes.
+
+        Args:
+            directory: The folder of the other day.
+            file: Its file.
+
+        Raises:
+            PipelineError: The file is gone.
+        """
+        source = directory / file.path
+        if not source.exists():
+            raise PipelineError(f"{source}: the file is missing; make this day again")
         with writing(f"{self.asset} of {self.day}", self.directory):
-            path = self._new_file()
-            frame.write_parquet(path, compression="zstd", compression_level=1, row_group_size=ROW_GROUP_ROWS)
+            path = self._new_file(lambda path: _link(source, path))
+        self._writing.append(Future())
+        self._writing[-1].set_result(replace(file, path=path.name))
+
+    def _start(self, write: Callable[[Path], int], role: str | None) -> None:
+        with writing(f"{self.asset} of {self.day}", self.directory):
+            path = self._new_file(lambda path: path.open("xb").close())
+        while len(self._writing) >= WRITERS:
+            self._files.append(self._writing.popleft().result())
+        self._writing.append(self._threads.submit(self._written, write, path, role))
+
+    def _written(self, write: Callable[[Path], int], path: Path, role: str | None) -> DataFile:
+        with writing(f"{self.asset} of {self.day}", self.directory):
+            rows = write(path)
             with path.open("rb") as file:
                 os.fsync(file.fileno())
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-        written = DataFile(path.name, frame.height, path.stat().st_size, digest, role)
-        self._files.append(written)
-        return written
+            return DataFile(path.name, rows, path.stat().st_size, digest, role)
 
     def finish(
         self,
@@ -85,7 +136,13 @@ class Staging:
         raw_files: Sequence[Mapping[str, Any]] = (),
         size: int | None = None,
     ) -> Staged:
-        """The staged version, ready to be proven."""
+        """The staged version, ready to be proven; all of its files are written.
+
+        Raises:
+            PipelineError: A file cannot be written.
+        """
+        while self._writing:
+            self._files.append(self._writing.popleft().result())
         manifest = Manifest(
             asset=self.asset,
             day=self.day,
@@ -102,18 +159,33 @@ class Staging:
         )
         return Staged(manifest, self.run, self.directory, facts)
 
-    def _new_file(self) -> Path:
+    def _new_file(self, create: Callable[[Path], None]) -> Path:
         while True:
             path = self.directory / f"{self.run}-{self._next}.parquet"
             self._next += 1
             if (self._aside / path.name).exists():  # a run that is tried again does not use a name twice
                 continue
             try:
-                path.open("xb").close()
+                create(path)
             except FileExistsError:
                 continue
             self._paths.append(path)
             return path
+
+
+def _link(source: Path, path: Path) -> None:
+    """A second name of a file, as young as a new one to the sweep; a copy where the file system has no such thing."""
+    try:
+        os.link(source, path)
+        os.utime(path)
+    except FileExistsError:
+        raise
+    except OSError:
+        path.unlink(missing_ok=True)
+        with source.open("rb") as old, path.open("xb") as new:
+            shutil.copyfileobj(old, new)
+            new.flush()
+            os.fsync(new.fileno())
 
 
 @contextmanager

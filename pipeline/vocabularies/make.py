@@ -20,7 +20,7 @@ from pipeline.vocabularies.log import (
 )
 from pipeline.vocabularies.lookup import UNKNOWN, Vocabulary
 
-VERSION = 1
+VERSION = 2
 
 
 def vocabulary_recipe(*, vocabulary: str, day: date, dataset: Dataset, store: Store) -> Recipe:

@@ -1,6 +1,7 @@
 """Parquet: the file's own columns and types, slice by slice."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NoReturn
 
 import polars as pl
@@ -36,8 +37,8 @@ class ParquetReader(BlockReader):
         row_bytes = max(stored // max(1, footer.num_rows), CELL_BYTES * max(1, len(schema)))
         rows = max(1, self.block_bytes // row_bytes)
         names = declared_names(self.dataset)
-        for offset in range(0, max(1, footer.num_rows), rows):
-            expected = min(rows, footer.num_rows - offset)
+        for offset, behind in pairwise(_borders([group.num_rows for group in groups], rows)):
+            expected = behind - offset
             try:
                 frame = scan.slice(offset, expected).collect()
             except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
@@ -56,3 +57,15 @@ class ParquetReader(BlockReader):
         raise PipelineError(
             f"{self.file.name}: not a complete Parquet file ({reason}); bring the complete file and run the day again"
         ) from None
+
+
+def _borders(group_rows: Sequence[int], rows: int) -> list[int]:
+    """Where slices of at most so many rows begin and end: at row groups where possible, since these are decoded whole."""
+    borders, total = [0], 0
+    for count in group_rows:
+        if borders[-1] < total and total + count > borders[-1] + rows:
+            borders.append(total)
+        total += count
+        while total > borders[-1] + rows:
+            borders.append(borders[-1] + rows)
+    return [*borders, total]

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.sources.delimited.exact import Dialect
-from pipeline.sources.lines import LF, Cut, borders_between
+from pipeline.sources.lines import LF, Cut, EveryLine
 
 
 def cut_numbers(text: bytes, *, names: list[str], dialect: Dialect, integers: Collection[str]) -> Cut | None:
@@ -33,9 +33,10 @@ def cut_numbers(text: bytes, *, names: list[str], dialect: Dialect, integers: Co
         return None
     records = text[:end_of_records]
     octets = np.frombuffer(records, dtype=np.uint8)
-    end = np.flatnonzero(octets == LF) + 1
-    separators = len(end) * (len(names) - 1)
-    if octets[0] == LF or (np.diff(end) == 1).any():
+    ends_line = octets == LF
+    lines = int(np.count_nonzero(ends_line))
+    separators = lines * (len(names) - 1)
+    if ends_line[0] or (ends_line[1:] & ends_line[:-1]).any():
         return None
     if np.count_nonzero(octets == ord(dialect.separator)) != separators:
         return None
@@ -47,10 +48,10 @@ def cut_numbers(text: bytes, *, names: list[str], dialect: Dialect, integers: Co
         )
     except pl.exceptions.PolarsError:
         return None
-    if frame.height != len(end) or sum(map(_shortest, frame)) + separators + len(end) != end_of_records:
+    if frame.height != lines or sum(map(_shortest, frame)) + separators + lines != end_of_records:
         return None
     frame.columns = names
-    return Cut(frame, borders_between(end, np.arange(1, len(end) + 1), malformed=np.zeros(len(end), dtype=np.bool_)))
+    return Cut(frame, EveryLine(records, lines))
 
 
 def _could_be_ordinary(text: bytes, dialect: Dialect) -> bool:
