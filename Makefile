@@ -7,6 +7,8 @@ INSTANCE := .dagster/dagster.yaml
 PORT ?= 3000
 # The days that `make run` makes: those of the sample. For another dataset: make run DAYS=2010-12-01...2011-01-31
 DAYS ?= 2025-03-03...2025-03-09
+# Options of `make bench`, say '--events 5000000 --runs 5' for less of it, or '--history --long' for all of it.
+BENCH ?=
 
 export DAGSTER_HOME := $(CURDIR)/.dagster
 # Dagster says of each of its commands that a newer one exists, and works.
@@ -45,8 +47,8 @@ fix: .venv/.dev  ## mend what ruff can mend
 mutants: $(INSTALLED)  ## break the code in known ways; every break has to turn a test red
 	@$(BIN)/python -m pipeline_tests.mutants
 
-bench: .venv/.bench  ## measure speed and memory against others; writes docs/benchmarks*.md
-	@$(BIN)/python -m pipeline_tests.bench
+bench: .venv/.bench  ## measure speed and memory against others; writes docs/benchmarks*.md (BENCH: options)
+	@$(BIN)/python -m pipeline_tests.bench $(BENCH)
 	@$(BIN)/python -m pipeline_tests.bench.ingestion
 
 clean:  ## remove the environment, the Dagster instance and the output of the sample

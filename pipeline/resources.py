@@ -11,6 +11,8 @@ from pipeline.config import ComputeSettings, Dataset
 from pipeline.contracts import Feature, PipelineError
 
 if TYPE_CHECKING:
+    import torch
+
     from pipeline.stages import Work
     from pipeline.store import Store
 
@@ -58,7 +60,7 @@ class Compute(dg.ConfigurableResource):
     """How the work is done; none of it changes a value. What a run leaves out is as the dataset file says."""
 
     device: str | None = Field(default=None, description="auto, cpu, cuda, cuda:N or mps.")
-    chunk_rows: int | None = Field(default=None, description="About how many events a chunk holds.")
+    chunk_rows: int | None = Field(default=None, description="The most events that a chunk holds.")
 
     def settings(self, dataset: Dataset) -> ComputeSettings:
         """The dataset's settings with what this run overrides.
@@ -93,24 +95,37 @@ def work_for(
     Raises:
         PipelineError: The store, the device or an override cannot be used.
     """
-    import torch
-
-    from pipeline.chunks import resolve_device
     from pipeline.stages import Work
 
     settings = compute.settings(dataset)
     if settings.threads is not None:
-        torch.set_num_threads(settings.threads)
+        cap_threads(settings.threads)
     return Work(
         dataset=dataset,
         features=features,
         store=lake.open_for(dataset),
         run=context.run.run_id,
-        device=resolve_device(settings.device if asset == "features" else "cpu"),
+        device=_device(settings) if asset == "features" else None,
         chunk_rows=settings.chunk_rows,
         force=config.force,
         report=context.log.info,
     )
+
+
+def _device(settings: ComputeSettings) -> "torch.device":
+    from pipeline.chunks import resolve_device  # which costs torch, and no other stage needs to know
+
+    return resolve_device(settings.device)
+
+
+def cap_threads(threads: int) -> None:
+    """Caps the threads that torch computes with and pyarrow reads and writes with; polars' are capped on its import."""
+    import pyarrow as pa
+    import torch
+
+    torch.set_num_threads(threads)
+    pa.set_cpu_count(threads)
+    pa.set_io_thread_count(threads)
 
 
 def asset_key(dataset: Dataset, asset: str) -> dg.AssetKey:

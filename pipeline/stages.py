@@ -10,9 +10,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from pipeline.checks import Proof, Published, RawSample, days_at_once, publish, sample_of_days
+from pipeline.chunks import device_of_day
 from pipeline.config import Dataset
 from pipeline.contracts import Feature, PipelineError
 from pipeline.events import events_recipe, make_events, make_events_of_days
+from pipeline.memory import keep_freed
 from pipeline.outputs import features_recipe, make_features
 from pipeline.sources import remove_copies
 from pipeline.state import make_user_state, state_recipe
@@ -35,8 +37,8 @@ class Work:
         features: The features in use.
         store: The store of the dataset.
         run: Name of the run.
-        device: Where `features` are computed.
-        chunk_rows: About how many events a chunk holds.
+        device: Where `features` are computed; None for the other stages.
+        chunk_rows: The most events that a chunk holds; None plans it from `[compute] memory`.
         force: Makes days again although nothing that they are made of has changed.
         report: Gets lines of progress.
     """
@@ -45,8 +47,8 @@ class Work:
     features: Sequence[Feature]
     store: Store
     run: str
-    device: "torch.device"
-    chunk_rows: int
+    device: "torch.device | None"
+    chunk_rows: int | None
     force: bool
     report: Callable[[str], None]
 
@@ -90,6 +92,7 @@ def run_day(asset: str, day: date, work: Work) -> Outcome:
         PipelineError: The day cannot be made; nothing of it is published.
         ProofFailed: It was made, and is wrong; nothing of it is published and its files lie in `_failed/<run>/`.
     """
+    keep_freed()
     _require_chain(asset, day, work)
     return _reused(asset, day, work) or _make_and_publish(asset, day, work)
 
@@ -108,6 +111,7 @@ def run_days(asset: str, days: Sequence[date], work: Work) -> Iterator[tuple[dat
         Each day with what became of it, or what is wrong with it; in order, except that days which are read together come
         after those that are reused.
     """
+    keep_freed()
     source = work.dataset.source
     together = asset == "events" and not source.dated
     to_make: list[date] = []
@@ -266,13 +270,14 @@ def _make(asset: str, day: date, work: Work) -> tuple[Staged, Staged | None, Seg
         staged = make_user_state(day=day, dataset=dataset, features=work.features, store=store, run=run, report=report)
         return staged, None, None
     if asset == "features":
+        assert work.device is not None
         staged = make_features(
             day=day,
             dataset=dataset,
             features=work.features,
             store=store,
             run=run,
-            device=work.device,
+            device=device_of_day(work.device, day),
             chunk_rows=work.chunk_rows,
             report=report,
         )

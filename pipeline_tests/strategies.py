@@ -83,11 +83,13 @@ def chunk_of_events(users: Sequence[Sequence[Event]], declared: Declaration, dev
         return torch.tensor(values, dtype=dtype, device=device)
 
     return Chunk(
-        row_id_E=tensor([event.row_id for event in events], torch.int64),
-        time_us_E=tensor([event.timestamp_us for event in events], torch.int64),
-        action_code_E=tensor([declared.action_names.index(event.action) for event in events], torch.uint8),
+        events=len(events),
         offsets_U1=tensor(list(accumulate((len(user) for user in users), initial=0)), torch.int64),
-        user_E=tensor([u for u, user in enumerate(users) for _ in user], torch.int64),
+        columns={
+            "row_id": tensor([event.row_id for event in events], torch.int64),
+            "timestamp": tensor([event.timestamp_us for event in events], torch.int64),
+            "action": tensor([declared.action_names.index(event.action) for event in events], torch.uint8),
+        },
         extra={name: tensor([event.extra[name] for event in events], EXTRA_DTYPES[name]) for name in EXTRA_DTYPES},
         action_names=declared.action_names,
     )

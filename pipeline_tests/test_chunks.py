@@ -14,7 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.chunks import EventChunk, as_tensor, iter_chunks
+from pipeline.chunks import EventChunk, as_tensor, halves, iter_chunks
 from pipeline.contracts import Column, PipelineError
 from pipeline.store import Manifest, Recipe, Store
 
@@ -57,28 +57,47 @@ def chunks_of(frames: Sequence[pl.DataFrame], chunk_rows: int) -> list[EventChun
         return list(iter_chunks(store.directory("events", DAY), manifest, chunk_rows=chunk_rows))
 
 
-def assert_whole_users(chunks: Sequence[EventChunk], frame: pl.DataFrame) -> None:
-    """The chunks are the rows of the frame, in order, and no user is in two of them."""
+def assert_users_or_pieces(chunks: Sequence[EventChunk], frame: pl.DataFrame, chunk_rows: int) -> None:
+    """The chunks are the rows of the frame, in order; only who has more rows than a chunk is in two, and both say so."""
     assert pl.concat([chunk.frame for chunk in chunks]).equals(frame)
-    lengths = dict(frame.group_by("user_id").len().iter_rows())
+    heavy = dict(frame.group_by("user_id").len().iter_rows())
+    assert [chunks[0].continues, chunks[-1].goes_on] == [False, False]
+    for chunk, after in pairwise(chunks):
+        shared = chunk.users[-1] == after.users[0]
+        assert chunk.goes_on == after.continues == shared
+        if shared:
+            assert chunk.frame.height == chunk_rows < heavy[chunk.users[0]]
+            assert chunk.users.len() == 1
     for chunk in chunks:
+        assert chunk.frame.height <= chunk_rows
+        assert chunk.heaviest == max(np.diff(chunk.offsets_U1))
         assert chunk.offsets_U1.dtype == np.int64
         assert chunk.offsets_U1[0] == 0
         assert chunk.offsets_U1[-1] == chunk.frame.height
-        owned = [lengths[user] for user in chunk.users]
-        assert np.diff(chunk.offsets_U1).tolist() == owned
-        assert chunk.heaviest == max(owned)
-    assert [user for chunk in chunks for user in chunk.users] == frame["user_id"].unique(maintain_order=True).to_list()
+        assert chunk.frame["user_id"].rle().struct.field("len").to_list() == np.diff(chunk.offsets_U1).tolist()
 
 
 def test_chunks_by_hand() -> None:
     """Three users with 2, 3 and 1 rows, about three rows a chunk."""
-    first, second = chunks_of([users_frame([2, 3, 1], INT_IDS)], chunk_rows=3)
+    first, second = chunks_of([users_frame([2, 3, 1], INT_IDS)], chunk_rows=4)
     assert first.users.to_list() == INT_IDS[:1]
     assert first.offsets_U1.tolist() == [0, 2]
     assert second.users.to_list() == INT_IDS[1:3]
     assert second.frame["row_id"].to_list() == [2, 3, 4, 5]
     assert second.offsets_U1.tolist() == [0, 3, 4]
+
+
+def test_a_giant_in_pieces_by_hand() -> None:
+    """Users with 1, 7 and 2 rows, three rows a chunk: the giant alone until less than a chunk of it is left."""
+    chunks = chunks_of([users_frame([1, 7, 2], INT_IDS)], chunk_rows=3)
+    assert [chunk.frame["row_id"].to_list() for chunk in chunks] == [[0], [1, 2, 3], [4, 5, 6], [7, 8, 9]]
+    assert [chunk.offsets_U1.tolist() for chunk in chunks] == [[0, 1], [0, 3], [0, 3], [0, 1, 3]]
+    assert [(chunk.continues, chunk.goes_on) for chunk in chunks] == [
+        (False, False),
+        (False, True),
+        (True, True),
+        (True, False),
+    ]
 
 
 @given(
@@ -87,7 +106,7 @@ def test_chunks_by_hand() -> None:
     chunk_rows=st.integers(1, 12) | st.just(1_000),
     cuts=st.lists(st.integers(0, 60), max_size=3),
 )
-def test_chunks_are_a_partition_into_whole_users(
+def test_chunks_are_a_partition_into_users_or_pieces_of_one(
     lengths: list[int], ids: list[int | str], chunk_rows: int, cuts: list[int]
 ) -> None:
     """Whatever the size of a chunk and the files, which may end in the middle of a user."""
@@ -95,24 +114,46 @@ def test_chunks_are_a_partition_into_whole_users(
     borders = sorted({0, frame.height, *(cut for cut in cuts if cut < frame.height)})
     files = [frame[low:high] for low, high in pairwise(borders)]
     chunks = chunks_of(files, chunk_rows)
-    assert_whole_users(chunks, frame)
-    for chunk in chunks:  # about chunk_rows: no more than a block beyond the users that fit no block
-        assert chunk.frame.height < chunk_rows + max(chunk_rows, chunk.heaviest + 1)
+    assert_users_or_pieces(chunks, frame, chunk_rows)
 
 
-def test_a_giant_among_small_users() -> None:
-    frame = users_frame([1, 2, 200, 1, 1], INT_IDS)
-    chunks = chunks_of([frame], chunk_rows=8)
-    assert_whole_users(chunks, frame)
-    (giant,) = [chunk for chunk in chunks if chunk.heaviest > 8]
-    assert giant.users[0] == INT_IDS[2]  # the log names the first user of such a chunk
+@given(
+    lengths=st.lists(st.integers(1, 4) | st.just(20), min_size=1, max_size=8),
+    ids=st.sampled_from((INT_IDS, STRING_IDS)),
+)
+def test_a_chunk_is_halved_until_nothing_is_left_to_halve(lengths: list[int], ids: list[int | str]) -> None:
+    """Between users where there are two, else in the user; the parts are the rows, and know what they were cut out of."""
+    (chunk,) = chunks_of([users_frame(lengths, ids)], chunk_rows=1_000)
+    parts = [chunk]
+    while max(part.frame.height for part in parts) > 1:
+        n = max(range(len(parts)), key=lambda n: parts[n].frame.height)
+        whole = parts[n]
+        first, second = halves(whole)
+        assert first.goes_on == second.continues == (whole.users.len() == 1)
+        assert (first.continues, second.goes_on) == (whole.continues, whole.goes_on)
+        assert second.column("row_id").equals(second.frame["row_id"])
+        parts[n : n + 1] = [first, second]
+    assert pl.concat([part.frame for part in parts]).equals(chunk.frame)
+    assert [part.continues for part in parts] == [n > 0 for length in lengths for n in range(length)]
+
+
+def test_only_columns_that_are_asked_for_are_read_and_others_later() -> None:
+    with TemporaryDirectory() as root:
+        store = Store(Path(root))
+        frame = users_frame([2, 3, 4, 1], INT_IDS)
+        manifest = day_of_events(store, [frame[:4], frame[4:]])
+        chunks = list(iter_chunks(store.directory("events", DAY), manifest, chunk_rows=5, columns=[]))
+        assert [chunk.frame.columns for chunk in chunks] == [["user_id"]] * 2
+        assert [chunk.column("row_id").to_list() for chunk in chunks] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+        first, second = halves(chunks[1])
+        assert first.column("row_id").to_list() + second.column("row_id").to_list() == [5, 6, 7, 8, 9]
 
 
 def test_one_row_a_chunk() -> None:
     frame = users_frame([1, 3, 1], STRING_IDS)
     chunks = chunks_of([frame], chunk_rows=1)
-    assert_whole_users(chunks, frame)
-    assert chunks[0].frame.height == 1
+    assert_users_or_pieces(chunks, frame, 1)
+    assert [chunk.continues for chunk in chunks] == [False, False, True, True, False]
 
 
 def test_an_empty_day_has_no_chunks() -> None:

@@ -28,6 +28,7 @@ from pipeline.contracts import PipelineError
 from pipeline.definitions import SAMPLE, Environment, build
 from pipeline.events import REASONS
 from pipeline.features import load_features
+from pipeline.memory import free_share
 from pipeline_tests import feature_catalogue, test_add_a_feature
 from pipeline_tests.conftest import REPOSITORY
 from pipeline_tests.datasets import toml
@@ -301,6 +302,8 @@ def test_the_default_is_the_one_that_is_documented(key: str) -> None:
     elif said == "none":
         assert not field.is_required()
         assert field.default is None
+    elif said == "a quarter of what is free":
+        assert field.default_factory is free_share
     else:
         value = tomllib.loads(f"value = {said.strip('`')}")["value"]
         adapter = TypeAdapter(Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation)  # type: ignore[misc]

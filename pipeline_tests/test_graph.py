@@ -13,7 +13,7 @@ from dagster._core.definitions.partitions.context import partition_loading_conte
 from pipeline.contracts import PipelineError
 from pipeline.definitions import SAMPLE, Environment, build, read_environment
 from pipeline_tests.conftest import REPOSITORY
-from pipeline_tests.datasets import make_dataset, write_dataset_file
+from pipeline_tests.datasets import at, make_dataset, row, write_dataset_file
 
 CHAIN = ("user_vocabulary", "item_vocabulary", "user_state")
 MADE = ("events", "rejected_events", *CHAIN, "features")
@@ -130,6 +130,23 @@ def test_loading_costs_no_torch() -> None:
     )
     done = python(code)
     assert done.stdout.strip() == "False", done.stderr
+
+
+def test_events_cost_no_torch(tmp_path: Path) -> None:
+    dataset = make_dataset(tmp_path, days={"2020-01-01": [row(1, "a", at("2020-01-01"))]})
+    code = f"""if True:
+        import sys
+        from pathlib import Path
+        from pipeline.config import load_dataset
+        from pipeline.stages import Work, run_day
+        from pipeline.store import Store
+        dataset = load_dataset(Path({str(dataset.file)!r}))
+        store = Store(dataset.root)
+        work = Work(dataset, (), store, run="r", device=None, chunk_rows=None, force=False, report=lambda line: None)
+        print(run_day("events", dataset.partitions.start, work).manifest.rows, "torch" in sys.modules)
+    """
+    done = python(code)
+    assert done.stdout.strip() == "1 False", done.stderr
 
 
 def test_threads_reach_polars(tmp_path: Path) -> None:

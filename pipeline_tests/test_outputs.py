@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pipeline.contracts import PipelineError
-from pipeline.outputs import matrix
+from pipeline.outputs import make_features, matrix
 from pipeline.stages import STAGES, Work, run_day
 from pipeline.store import ContentHash, Staging, scan
 from pipeline_tests.datasets import make_dataset
@@ -69,26 +69,74 @@ def test_the_matrix_refuses_what_float32_cannot_tell_apart(tmp_path: Path) -> No
             matrix(work.store.root, FIRST, FIRST)
 
 
-def test_one_file_a_chunk_and_whole_users(tmp_path: Path) -> None:
-    work = make(tmp_path, chunk_rows=1)
+@pytest.mark.parametrize(("chunk_rows", "rows"), [(3, [3]), (2, [2, 1]), (1, [1, 1, 1])])
+def test_one_file_a_chunk(tmp_path: Path, chunk_rows: int, rows: list[int]) -> None:
+    """Whole users where they fit; a user with more events than a chunk is still one user."""
+    work = make(tmp_path, chunk_rows=chunk_rows)
     manifest = work.store.manifest("features", date(2020, 1, 1))
     assert manifest is not None
-    assert [file.rows for file in manifest.files] == [2, 1]
-    assert manifest.counts["chunks"] == 2
+    assert [file.rows for file in manifest.files] == rows
+    assert manifest.counts == {"chunks": len(rows), "users": 2}
 
 
-def test_progress_and_giants_are_told(tmp_path: Path) -> None:
+def told_of(work: Work) -> list[str]:
+    """What is said while the first day of features is made."""
     told: list[str] = []
-    work = replace(make(tmp_path), force=True, chunk_rows=1, report=told.append)
-    run_day("features", date(2020, 1, 1), work)
-    progress = [line for line in told if "events/s" in line]
-    assert [line.split(" events,")[0] for line in progress] == [
-        "features 2020-01-01: 2 of 3",
-        "features 2020-01-01: 3 of 3",
+    outcome = run_day("features", date(2020, 1, 1), replace(work, force=True, report=told.append))
+    facts = outcome.facts
+    assert facts["device"] == "cpu"
+    assert facts["peak_bytes"] > 0
+    assert facts["expected_peak_bytes"] > 0
+    return [line.removeprefix("features 2020-01-01: ") for line in told]
+
+
+def test_the_plan_progress_and_the_effort_are_told(tmp_path: Path) -> None:
+    plan, first, second, effort = told_of(make(tmp_path, chunk_rows=2))
+    assert plan.startswith(
+        "3 events in 0.0 MiB, about 2 chunks of up to 2 events, no user larger than a chunk; expected peak"
+    )
+    assert [line.split(" events,")[0] for line in (first, second)] == ["2 of 3", "3 of 3"]
+    assert all("s left" in line for line in (first, second))
+    assert effort.startswith("3 events in ")
+    assert "the process held at most" in effort
+
+
+def test_a_giant_is_told_once(tmp_path: Path) -> None:
+    told = told_of(make(tmp_path, chunk_rows=1))
+    giants = [line for line in told if "in pieces" in line]
+    assert giants == ["user 7 has more events than a chunk and is computed in pieces"]
+
+
+def test_the_way_over_the_buffers_writes_the_same_bytes(tmp_path: Path) -> None:
+    work = make(tmp_path, chunk_rows=2)
+    made = [
+        make_features(
+            day=date(2020, 1, 2),
+            dataset=work.dataset,
+            features=work.features,
+            store=work.store,
+            run=f"staged-{staged}",
+            device=work.device,
+            chunk_rows=2,
+            report=work.report,
+            staged=staged,
+        )
+        for staged in (False, True)
     ]
-    assert all("s left" in line for line in progress)
-    (giant,) = [line for line in told if "more than chunk_rows" in line]
-    assert giant == "features 2020-01-01: user 7 has 2 events, more than chunk_rows, and is one chunk"
+    assert len(made[0].manifest.files) == len(made[1].manifest.files) == 1
+    assert made[0].manifest.files[0].sha256 == made[1].manifest.files[0].sha256
+    assert made[0].manifest.content_version == made[1].manifest.content_version
+    assert (made[0].facts["bytes_to_device"], made[1].facts["bytes_to_device"] > 0) == (0, True)
+
+
+def test_torch_has_its_threads_back_afterwards(tmp_path: Path) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(5)
+    try:
+        make(tmp_path)
+        assert torch.get_num_threads() == 5
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_a_day_without_rows_has_no_files(tmp_path: Path) -> None:

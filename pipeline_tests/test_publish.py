@@ -16,6 +16,7 @@ from pipeline.checks import ProofFailed, prove_again, publish
 from pipeline.config import load_dataset
 from pipeline.stages import STAGES, Work, run_day
 from pipeline.store import ContentHash, Staged, file_sha256, row_hash_sum, scan
+from pipeline.store.parquet import write_file
 from pipeline_tests.works import work_of
 
 START = date(2024, 3, 1)
@@ -67,25 +68,30 @@ def work(tmp_path: Path) -> Work:
     return replace(made, run="second", force=True)
 
 
-def plant(staged: Staged, change: Change, *, role: str | None = None) -> Staged:
-    """Rewrites the first file of a staged version, with all recorded hashes as if the error had been computed."""
+def plant(staged: Staged, change: Change, *, role: str | None = None, place: int = 0) -> Staged:
+    """Rewrites a file of a staged version, with all recorded hashes as if the error had been computed."""
     manifest = staged.manifest
-    file = manifest.of_role(role)[0]
+    file = manifest.of_role(role)[place]
     path = staged.directory / file.path
-    change(pl.read_parquet(path)).write_parquet(path)
-    changed = replace(file, rows=pl.read_parquet(path).height, bytes=path.stat().st_size, sha256=file_sha256(path))
+    wrong = change(pl.read_parquet(path))
+    path.unlink()  # it may be a file of the day before as well
+    write_file(wrong, path)
+    changed = replace(file, rows=wrong.height, bytes=path.stat().st_size, sha256=file_sha256(path))
     files = [changed if entry is file else entry for entry in manifest.files]
     frames = [pl.read_parquet(staged.directory / entry.path) for entry in files if entry.role == role]
     whole = ContentHash()
     for frame in frames:
         whole.update(frame)
     version: object = whole.hexdigest()
-    rows = sum(entry.rows for entry in files if entry.role == role)
+    rows, counts = sum(entry.rows for entry in files if entry.role == role), manifest.counts
     if role is not None:
         assert not isinstance(manifest.content_version, str)
-        value = f"{row_hash_sum(pl.concat(frames)):032x}" if role == "closing" else whole.hexdigest()
+        value = whole.hexdigest()
+        if role == "closing":
+            latest = pl.concat(frames).unique("user_id", keep="last", maintain_order=True)
+            value, counts = f"{row_hash_sum(latest):032x}", {**counts, "closing_rows": latest.height}
         version, rows = {**manifest.content_version, role: value}, manifest.rows
-    return replace(staged, manifest=replace(manifest, files=files, rows=rows, content_version=version))
+    return replace(staged, manifest=replace(manifest, files=files, rows=rows, content_version=version, counts=counts))
 
 
 def at(row: int, **values: object) -> Change:
@@ -170,30 +176,47 @@ def test_the_first_rows_that_differ_are_told(work: Work) -> None:
     assert rows[0] == {"user_id": 1, "row_id": 46, "column": "time_diff", "expected": 100.0, "found": 1.5}
 
 
-STATE_ERRORS: dict[str, tuple[str, Change, str]] = {
+STATE_ERRORS: dict[str, tuple[str, int, Change, str]] = {
     "absent users forgotten": (
         "closing",
-        lambda frame: frame.filter(pl.col("user_id").is_in([*range(10), *range(100, 105)])),
-        "rows of closing = yesterday's + users without opening",
+        1,
+        lambda frame: frame.head(12),
+        "version of closing = yesterday's, without the rows that left, with those that came",
     ),
     "an absent user changed": (
         "closing",
+        1,
         at(20, **{"history_position.events": 9}),
         "closing of users absent today is unchanged",
     ),
     "a present user not carried on": (
         "closing",
+        2,
         at(0, **{"history_position.events": 8}),
         "closing = the loop from opening over the day",
     ),
+    "a present user forgotten": (
+        "closing",
+        2,
+        lambda frame: frame[:-1],
+        "closing has a row for every user of the day",
+    ),
+    "a user invented": (
+        "closing",
+        2,
+        lambda frame: pl.concat([frame, frame[-1:].with_columns(user_id=pl.lit(999, dtype=pl.Int64))]),
+        "rows of closing = yesterday's + users without opening",
+    ),
     "an opening invented": (
         "opening",
+        0,
         at(0, **{"history_position.events": 7}),
         "opening = yesterday's closing of the day's users",
     ),
-    "an opening lost": ("opening", lambda frame: frame[1:], "opening = yesterday's closing of the day's users"),
+    "an opening lost": ("opening", 0, lambda frame: frame[1:], "opening = yesterday's closing of the day's users"),
     "a user twice": (
         "closing",
+        0,
         lambda frame: pl.concat([frame[:1], frame]),
         "closing ascends by user_id, one row a user",
     ),
@@ -202,11 +225,12 @@ STATE_ERRORS: dict[str, tuple[str, Change, str]] = {
 
 @pytest.mark.parametrize("error", STATE_ERRORS)
 def test_wrong_state_is_not_published(work: Work, error: str) -> None:
-    role, change, finding = STATE_ERRORS[error]
+    role, place, change, finding = STATE_ERRORS[error]
     before = work.store.manifest("user_state", LAST)
     staged, _, _ = stages._make("user_state", LAST, work)
+    wrong = plant(staged, change, role=role, place=place)
     with pytest.raises(ProofFailed) as failure:
-        publish(plant(staged, change, role=role), dataset=work.dataset, features=work.features, store=work.store)
+        publish(wrong, dataset=work.dataset, features=work.features, store=work.store)
     assert finding in [found.name for found in failure.value.proof.failed]
     assert work.store.manifest("user_state", LAST) == before
 
@@ -242,6 +266,7 @@ def test_a_wrong_segment_never_enters_the_log(work: Work) -> None:
     log = work.store.root / vocabulary / "_log"
     shutil.rmtree(work.store.directory(vocabulary, LAST))
     (log / "00000001.parquet").unlink()  # so that the third day finds new ids again
+    shutil.rmtree(work.store.root / vocabulary / "_index")  # which knows how long the log was
     segments = sorted(path.name for path in log.iterdir())
     work.store.remembered.clear()
     staged, _, segment = stages._make(vocabulary, LAST, work)

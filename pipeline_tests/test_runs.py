@@ -18,6 +18,7 @@ import pytest
 import pipeline.features.core
 from pipeline.config import Dataset
 from pipeline.definitions import Environment, build
+from pipeline.resources import cap_threads
 from pipeline.store import Store, scan
 from pipeline_tests.conftest import REPOSITORY
 from pipeline_tests.datasets import at, make_dataset, row, write_csv
@@ -332,7 +333,7 @@ def test_a_check_alone_makes_nothing(runner: Runner) -> None:
 
 def test_a_run_may_override_chunks_and_device(runner: Runner) -> None:
     assert runner.run(DAYS[0], config={"resources": {"compute": {"config": {"chunk_rows": 2}}}}).success
-    assert runner.metadata("features", DAYS[0])["chunks"] == 2
+    assert runner.metadata("features", DAYS[0])["chunks"] == 3
     absent = {"resources": {"compute": {"config": {"device": "cuda:77"}}}}
     said = sentence(runner.run(DAYS[0], select=["features"], config=absent))
     assert said.startswith('[compute] device = "cuda:77"')
@@ -348,18 +349,21 @@ def test_a_run_without_a_day_makes_nothing_and_says_so(runner: Runner) -> None:
     assert runner.published("events") == runner.recorded("events") == []
 
 
-def test_threads_reach_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_reach_torch_and_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
     import torch
 
     monkeypatch.setenv("POLARS_MAX_THREADS", "2")  # so that it is put back
-    before = torch.get_num_threads()
+    before = (torch.get_num_threads(), pa.cpu_count(), pa.io_thread_count())
     try:
-        torch.set_num_threads(2)
+        cap_threads(2)
         with dg.DagsterInstance.ephemeral() as instance:
             assert Runner(tiny(tmp_path, compute={"threads": 1}), instance).run(DAYS[0], select=["events"]).success
-        assert torch.get_num_threads() == 1
+        assert (torch.get_num_threads(), pa.cpu_count(), pa.io_thread_count()) == (1, 1, 1)
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(before[0])
+        pa.set_cpu_count(before[1])
+        pa.set_io_thread_count(before[2])
 
 
 def test_a_bug_still_records_what_is_published_and_shows_itself(

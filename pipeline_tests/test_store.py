@@ -190,6 +190,16 @@ def test_a_reader_who_began_before_a_commit_reads_on(tmp_path: Path) -> None:
     assert begun.collect()["x"].to_list() == [1, 2]
 
 
+def test_what_was_replaced_just_now_is_not_swept_however_old_it_is(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    publish(store, [1, 2])
+    begun = scan(tmp_path, "events", FIRST, FIRST)
+    os.utime(tmp_path / "events/day=2020-01-01/run-0.parquet", (1, 1))
+    publish(store, [3], run="other")
+    assert store.sweep("events", FIRST, keep_hours=24) == []
+    assert begun.collect()["x"].to_list() == [1, 2]
+
+
 def test_names_are_never_used_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
     names = [staged_day(store, [number], run="same").manifest.files[0].path for number in range(4)]

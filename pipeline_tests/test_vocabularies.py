@@ -8,7 +8,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -19,13 +18,13 @@ from pipeline.contracts import PipelineError
 from pipeline.store import Currency, Store
 from pipeline.vocabularies import (
     Segment,
-    Vocabulary,
     ids_of,
     log_directory,
     make_vocabulary,
     read_vocabulary,
     segment_paths,
 )
+from pipeline.vocabularies.length import longest_length, note_length
 from pipeline_tests.datasets import at, make_dataset, make_events_of, make_store, make_vocabulary_of, row, write_csv
 
 FIRST, SECOND, THIRD = "2020-01-01", "2020-01-02", "2020-01-03"
@@ -63,6 +62,12 @@ def log(store: Store, vocabulary: str = USERS) -> dict[Any, int]:
     return found
 
 
+def entries(store: Store, dataset: Dataset) -> list[Any]:
+    """The ids of the log in the order of their indices, as the project reads them."""
+    known = read_vocabulary(store, USERS, dataset)
+    return known.ids_of(pl.int_range(2, 2 + known.length, eager=True)).to_list()
+
+
 def staged(dataset: Dataset, store: Store, day: str, run: str = "run") -> Segment:
     """A segment that waits to be linked."""
     _, segment = make_vocabulary(vocabulary=USERS, day=date.fromisoformat(day), dataset=dataset, store=store, run=run)
@@ -82,6 +87,7 @@ def test_new_ids_are_appended_in_ascending_order_of_their_day(tmp_path: Path) ->
     ]  # fmt: skip
     directory = tmp_path / "out" / USERS / "_log"
     assert [path.name for path in sorted(directory.iterdir())] == ["00000000.parquet", "00000001.parquet"]
+    assert [path.name for path in (tmp_path / "out" / USERS / "_index").iterdir()] == ["length-0000000005"]
     assert pl.read_parquet(directory / "00000001.parquet").rows(named=True) == [
         {"index": 5, "id": 1, "first_day": SECOND, "run": "r2020-01-02"},
         {"index": 6, "id": 100, "first_day": SECOND, "run": "r2020-01-02"},
@@ -196,7 +202,7 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
 def test_a_run_that_dies_before_its_append(tmp_path: Path) -> None:
     dataset, store = lake(tmp_path, {FIRST: [1, 2], SECOND: [3]})
     staged(dataset, store, FIRST, "dead")  # never linked
-    assert read_vocabulary(store, USERS, dataset).ids.to_list() == []
+    assert entries(store, dataset) == []
     make_vocabulary_of(dataset, store, SECOND)
     make_vocabulary_of(dataset, store, FIRST)
     assert log(store) == {3: 2, 1: 3, 2: 4}
@@ -351,68 +357,6 @@ def test_frozen_over_a_seeded_log(tmp_path: Path) -> None:
     assert log(store) == {7: 2, 8: 3}
 
 
-# --- look-ups ----------------------------------------------------------------------------------------------------
-
-
-def slow_index(ids: list[Any], known: list[Any], size: int) -> list[int]:
-    indices = {identity: position + 2 for position, identity in enumerate(known[:size])}
-    return [0 if identity is None else indices.get(identity, 1) for identity in ids]
-
-
-@pytest.mark.parametrize(
-    ("known", "by_table"),
-    [
-        ([5, 3, 4], True),
-        ([-5, -3, -4], True),
-        ([2**63 - 1, 2**63 - 2], True),
-        ([-(2**63), 1 - 2**63], True),
-        ([-(2**63), 2**63 - 1], False),
-        ([0, 2**40], False),
-        (["b", "a", "é", ""], False),
-        ([], False),
-    ],
-)
-def test_index_of_by_table_and_by_join(known: list[Any], by_table: bool) -> None:
-    dtype = pl.String if known and isinstance(known[0], str) else pl.Int64
-    vocabulary = Vocabulary(pl.Series("id", known, dtype=dtype), 1)
-    assert (vocabulary._table is not None) == by_table
-    asked: list[Any] = [*known, *known[::-1]]
-    asked += ["x", "B"] if dtype == pl.String else [1, 0, -1, 2**63 - 1, -(2**63), 6, 2]
-    for ids in (asked, [*asked, None], [], [None]):
-        for size in range(len(known) + 1):
-            found = vocabulary.index_of(pl.Series(ids, dtype=dtype), size=size)
-            assert found.dtype == pl.Int32
-            assert found.to_list() == slow_index(ids, known, size)
-
-
-@given(
-    st.sampled_from([st.integers(-20, 20), st.integers(-(2**63), 2**63 - 1), st.text(max_size=2)]).flatmap(
-        lambda kind: st.tuples(st.lists(kind, unique=True, max_size=20), st.lists(kind, max_size=20))
-    ),
-    st.booleans(),
-    st.integers(0, 20),
-)
-def test_index_of_equals_a_dict(lists: tuple[list[Any], list[Any]], missing: bool, cut: int) -> None:
-    known, asked = lists
-    dtype = pl.String if any(isinstance(identity, str) for identity in known + asked) else pl.Int64
-    ids = [*asked, *known, *([None] if missing else [])]
-    size = min(cut, len(known))
-    vocabulary = Vocabulary(pl.Series("id", known, dtype=dtype), 1)
-    assert vocabulary.index_of(pl.Series(ids, dtype=dtype), size=size).to_list() == slow_index(ids, known, size)
-    everything = pl.Series(known, dtype=dtype)
-    assert vocabulary.ids_of(vocabulary.index_of(everything, size=len(known))).to_list() == known
-
-
-def test_the_table_holds_a_large_gap_only_where_it_pays() -> None:
-    dense = Vocabulary(pl.Series("id", np.arange(0, 40_000, 4)), 1)
-    sparse = Vocabulary(pl.Series("id", np.arange(0, 400_000, 40)), 1)
-    assert dense._table is not None
-    assert sparse._table is None
-    asked = pl.Series([0, 4, 5, 39_996, 399_960])
-    assert dense.index_of(asked, size=10_000).to_list() == [2, 3, 1, 10_001, 1]
-    assert sparse.index_of(asked, size=10_000).to_list() == [2, 1, 1, 1, 10_001]
-
-
 def test_reverse_look_up(built: Any) -> None:
     dataset, store, _ = built
     assert ids_of(store.root, USERS, [5, 2, 0, 1, 2], dataset).to_list() == [30, 10, None, None, 10]
@@ -473,7 +417,7 @@ def test_what_lies_beside_the_segments_is_no_segment(two_segments: Any) -> None:
     dataset, store, (first, _) = two_segments
     for name in ("_staged-x.parquet", "notes.parquet", "0.parquet", "00000002.parquet.bak"):
         (first.parent / name).write_bytes(b"x")
-    assert read_vocabulary(store, USERS, dataset).ids.to_list() == [1, 2, 3]
+    assert entries(store, dataset) == [1, 2, 3]
 
 
 def test_sweeping_a_day_leaves_the_log_alone(two_segments: Any) -> None:
@@ -481,7 +425,7 @@ def test_sweeping_a_day_leaves_the_log_alone(two_segments: Any) -> None:
     for day in (FIRST, SECOND):
         store.sweep(USERS, date.fromisoformat(day), keep_hours=0)
     assert all(path.exists() for path in paths)
-    assert read_vocabulary(store, USERS, dataset).ids.len() == 3
+    assert len(entries(store, dataset)) == 3
 
 
 def test_a_root_wiped_and_built_again_under_a_living_store(tmp_path: Path) -> None:
@@ -491,15 +435,41 @@ def test_a_root_wiped_and_built_again_under_a_living_store(tmp_path: Path) -> No
     shutil.rmtree(store.root / USERS)
     again(dataset, store, FIRST, [9])
     make_vocabulary_of(dataset, store, FIRST)
-    assert read_vocabulary(store, USERS, dataset).ids.to_list() == [9]
+    assert entries(store, dataset) == [9]
 
 
-def test_a_log_that_lost_its_end_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["", "a day made again", "no length noted", "an older length noted"])
+def test_a_log_that_lost_its_end_is_refused(tmp_path: Path, how: str) -> None:
     dataset, store = lake(tmp_path, {FIRST: [5, 7], SECOND: [9]})
     make_vocabulary_of(dataset, store, FIRST)
     make_vocabulary_of(dataset, store, SECOND)
-    segment_paths(store, USERS)[-1].unlink()
+    seen = SECOND
+    if how == "a day made again":  # the longest log was seen by an old day
+        again(dataset, store, FIRST, [5, 7, 8])
+        make_vocabulary_of(dataset, store, FIRST)
+        seen = FIRST
+    index = store.root / USERS / "_index"
+    if how == "no length noted":
+        shutil.rmtree(index)
+    if how == "an older length noted":  # a run died between its segment and the note; the next day notes it
+        (index / "length-0000000003").rename(index / "length-0000000002")
+        make_vocabulary_of(dataset, store, SECOND)
+        assert [path.name for path in index.iterdir()] == ["length-0000000003"]
+    paths = segment_paths(store, USERS)
+    paths[-1].unlink()
+    length = 3 if seen == FIRST else 2
     with pytest.raises(
-        PipelineError, match="found 2 entries, but a published day was made with 3: the end of the log is lost"
+        PipelineError,
+        match=f"found {length} entries, but it has had {length + 1}: the end of the log is lost",
     ):
         make_vocabulary_of(dataset, store, SECOND)
+    assert segment_paths(store, USERS) == paths[:-1]
+
+
+def test_noted_lengths_only_grow(tmp_path: Path) -> None:
+    _, store = lake(tmp_path, {FIRST: [1]})
+    assert longest_length(store, USERS) == 0
+    for length in (7, 5, 9, 9, 8):
+        note_length(store.root / USERS, length)
+    assert longest_length(store, USERS) == 9
+    assert [path.name for path in (store.root / USERS / "_index").iterdir()] == ["length-0000000009"]

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 import numpy as np
-import polars as pl
 
 HOURS = 24
+HOUR_US = 3_600_000_000
 GAP_BORDERS_S = {
     "under 1 s": 1,
     "1 s - 10 s": 10,
@@ -18,25 +18,24 @@ GAP_BORDERS_S = {
 GAPS = ("first event", "same instant", *GAP_BORDERS_S, "1 week or more")
 
 
-def count_hours(timestamps: pl.Series) -> np.ndarray:
-    """Events in each hour of the day, UTC, int64 [24].
+def count_hours(since_us: np.ndarray) -> np.ndarray:
+    """Events in each hour of the day, int64 [24].
 
     Args:
-        timestamps: Datetime [rows].
+        since_us: Microseconds since midnight UTC, int64 [rows], within the day.
     """
-    return np.bincount(timestamps.drop_nulls().dt.hour().to_numpy(), minlength=HOURS)
+    return np.bincount(since_us // HOUR_US, minlength=HOURS)
 
 
-def count_gaps(time_diff: pl.Series, is_first: pl.Series) -> np.ndarray:
+def count_gaps(gap_s: np.ndarray, firsts: int) -> np.ndarray:
     """Events by the time since the same user's previous one, int64 [len(GAPS)].
 
     Args:
-        time_diff: Seconds, float32 [rows], 0 or more.
-        is_first: Bool [rows].
+        gap_s: Seconds, float32 [rows], 0 or more.
+        firsts: How many of them have no previous event.
     """
-    gap_s = time_diff.to_numpy()
     below = [int(np.count_nonzero(gap_s < border)) for border in GAP_BORDERS_S.values()]
-    firsts, zeros = int(is_first.sum()), int(np.count_nonzero(gap_s == 0))
+    zeros = int(np.count_nonzero(gap_s == 0))
     bins = np.diff([0, zeros, *below, len(gap_s)])
     return np.array([firsts, zeros - firsts, *bins[1:]], dtype=np.int64)
 

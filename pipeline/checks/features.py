@@ -1,176 +1,209 @@
 """Proofs about `features`: the same rows as `events`, and the values that the loop gives."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from pipeline.checks.distributions import GAPS, by_gap, count_gaps
-from pipeline.checks.findings import Findings
-from pipeline.checks.invariants import (
-    count_actions,
-    count_events,
-    count_hot,
-    moved_rows,
-    tied_users,
-    times_before,
-    wrong_gaps,
-    wrong_indices,
-    wrong_one_hots,
-    wrong_totals,
-)
-from pipeline.checks.oracle import compare, fold
-from pipeline.checks.reading import (
-    Subject,
-    events_by_user,
-    prove_files,
-    prove_manifest,
-    prove_schema,
-    range_problems,
-    rows_by_user,
-    states_by_user,
-)
-from pipeline.checks.sampling import choose_users
+from pipeline.checks.blocks import side_by_side
+from pipeline.checks.distributions import by_gap
+from pipeline.checks.feature_rows import ACTION_CODE, FeatureRows, Past
+from pipeline.checks.findings import FIRST_DIFFERENCES, Findings
+from pipeline.checks.invariants import Difference, moved_rows, wrong_one_hots
+from pipeline.checks.oracle import Loop, compare_columns, uncollected
+from pipeline.checks.reading import Subject, checksums, events_of, prove_manifest, prove_schema, states_by_user
+from pipeline.checks.reverse import ReverseLookUp
+from pipeline.checks.sampled_rows import SampledRows
+from pipeline.checks.sampling import Draw, Sample
+from pipeline.config import Dataset
 from pipeline.features import output_columns
 from pipeline.outputs import feature_columns, features_recipe
-from pipeline.store import ContentHash, Manifest, manifest_schema, read_files
-from pipeline.vocabularies import read_vocabulary
+from pipeline.sources.stream import thread_aside
+from pipeline.store import Manifest, manifest_schema, read_files
+from pipeline.vocabularies import DayIds
 
-ROW_PROOFS = (
-    "same rows as events, in the same order",
-    "values are within their declared ranges",
-    "the one-hot marks the action and nothing else",
-    "every time_diff and is_first = shifted timestamps",
-    "time_diff adds up to each user's time span",
-    "indices are those of the vocabularies",
-)
+LOOP_ROWS = 1 << 16  # of one user that become Python values at a time
 IDENTITY = ("row_id", "user_id", "item_id", "timestamp")
 
 
 def prove_features(subject: Subject, findings: Findings) -> dict[str, Any]:
-    """Proves a day of features against its events.
+    """Proves a day of features against its events, with one pass over its rows.
 
     Args:
         subject: The day.
         findings: Where to note.
     """
-    prove_files(subject, findings)
-    if any(not finding.passed for finding in findings.found):
-        return {}
-    prove_schema(
-        subject.rows(), feature_columns(subject.features, subject.dataset), findings, name="columns are as declared"
-    )
+    looked = Findings()
+    with checksums(subject) as sums:
+        try:
+            proof = _look_at_rows(subject, looked, findings)
+        except Exception:
+            if sums.prove(findings):
+                raise  # the files are as they were written
+            return {}
+        if not sums.prove(findings):
+            return {}
+    findings.found += looked.found
+    return {} if proof is None else proof.prove(findings)
+
+
+def _look_at_rows(subject: Subject, looked: Findings, findings: Findings) -> "_Proof | None":
+    """Looks at every row once; None when the day is not such that this would make sense."""
+    columns = feature_columns(subject.features, subject.dataset)
+    prove_schema(subject.rows(), columns, looked, name="columns are as declared")
     recipe = features_recipe(
         day=subject.manifest.day, dataset=subject.dataset, features=subject.features, store=subject.store
     )
-    prove_manifest(subject, feature_columns(subject.features, subject.dataset), recipe.inputs, findings)
+    prove_manifest(subject, columns, recipe.inputs, looked)
     events = subject.input("events")
-    findings.expect("as many rows as events", expected=events.rows, found=subject.manifest.rows)
-    if not all(finding.passed for finding in findings.found):
-        return {}
-    with findings.timed("every row, reading back included"):
-        day = _prove_all_rows(subject, findings)
-    with findings.timed("the loop over sampled users"):
-        sampled = _prove_sample(subject, findings, day)
-    return {
-        "rows_covered": subject.manifest.rows,
-        **sampled,
-        "time_diff": by_gap(day.gaps),
-    }
+    looked.expect("as many rows as events", expected=events.rows, found=subject.manifest.rows)
+    if not all(finding.passed for finding in looked.found):
+        return None
+    with thread_aside() as thread:
+        return _all_rows(subject, events, findings, thread)
 
 
-@dataclass(frozen=True, slots=True)
-class _Day:
-    """What the pass over all rows learnt.
-
-    Attributes:
-        counts: user_id and events, one row a user, ascending.
-        tied: Users with events at the same instant.
-        at_borders: First and last user of every file.
-        gaps: Events by time_diff.
-    """
-
-    counts: pl.DataFrame
-    tied: pl.Series
-    at_borders: pl.Series
-    gaps: np.ndarray
-
-
-def _prove_all_rows(subject: Subject, findings: Findings) -> _Day:
-    """Looks at every row once, file by file, beside the events at the same positions."""
-    dataset = subject.dataset
-    columns = feature_columns(subject.features, dataset)
-    kept = [column.name for column in dataset.extra_columns if dataset.extra[column.name].keep]
-    events = subject.events()
-    opening = (
-        _role(subject, subject.input("user_state"), "opening").select("user_id", "core.last_timestamp_us").collect()
+def _all_rows(subject: Subject, events: Manifest, findings: Findings, thread: Executor) -> "_Proof":
+    columns = feature_columns(subject.features, subject.dataset)
+    with findings.timed("ids of the day in the vocabularies"):
+        proof = _Proof(subject, events, thread)
+    only_events = _only_in_events(subject.dataset)
+    blocks = subject.blocks([column.name for column in columns])
+    pairs = (
+        side_by_side(blocks, subject.blocks(only_events, of=events))
+        if only_events
+        else ((frame, pl.DataFrame()) for frame in blocks)
     )
-    logs = {name: _log(subject, name) for name in ("user", "item")}
-    differing: dict[str, list[Any]] = {name: [] for name in ROW_PROOFS}
-    hot = expected_hot = np.zeros(len(dataset.action_names), dtype=np.int64)
-    content, position, firsts = ContentHash(), 0, 0
-    counts = [pl.DataFrame(schema={"user_id": events.collect_schema()["user_id"], "events": pl.Int64})]
-    tied = [counts[0]["user_id"]]
-    by_gap_counts = np.zeros(len(GAPS), dtype=np.int64)
-    for file in subject.manifest.files:
-        with findings.timed("reading back and content version"):
-            frame = subject.file_rows(file)
-            source = events.slice(position, frame.height).collect().rechunk()
-            content.update(frame)
-        position += frame.height
-        before_us = times_before(source, opening)
-        same_rows, ranges, one_hot, gaps, totals, indices = ROW_PROOFS
-        differing[same_rows] += moved_rows(source, frame, [*IDENTITY, *kept])
-        differing[ranges] += range_problems(frame, columns)
-        differing[one_hot] += wrong_one_hots(source, frame, dataset.action_names)
-        differing[gaps] += wrong_gaps(source, frame, before_us)
-        differing[totals] += wrong_totals(source, frame, before_us)
-        for name, log in logs.items():
-            differing[indices] += wrong_indices(frame, name, log)
-        hot = hot + count_hot(frame, dataset.action_names)
-        expected_hot = expected_hot + count_actions(source, dataset.action_names)
-        counts.append(count_events(source))
-        tied.append(tied_users(source))
-        firsts += int(frame["is_first"].sum())
-        by_gap_counts += count_gaps(frame["time_diff"], frame["is_first"])
-    for name, rows in differing.items():
-        findings.expect_none(name, rows)
-    findings.expect("events an action = sum of its one-hot", expected=expected_hot.tolist(), found=hot.tolist())
-    users = pl.concat(counts)
-    findings.expect("is_first = users without opening", expected=users.height - opening.height, found=firsts)
-    findings.expect(
-        "content version is that of the rows on disk", expected=subject.manifest.version(), found=content.hexdigest()
-    )
-    at_borders = [pl.concat([part["user_id"].head(1), part["user_id"].tail(1)]) for part in counts]
-    return _Day(users.sort("user_id"), pl.concat(tied), pl.concat(at_borders), by_gap_counts)
+    for frame, beside in findings.waiting("reading back, waited for", pairs):
+        with findings.timed("every row"):
+            proof.rows.add(frame, beside)
+    proof.rows.finish()
+    return proof
 
 
-def _prove_sample(subject: Subject, findings: Findings, day: _Day) -> dict[str, Any]:
-    """The loop over sampled users, from the opening state over the day's events."""
-    events = subject.events()
-    opening = _role(subject, subject.input("user_state"), "opening")
-    seen_before = opening.select("user_id").collect().to_series()
-    sample = choose_users(
-        day.counts, seed=str(subject.manifest.day), tied=day.tied, at_borders=day.at_borders, seen_before=seen_before
-    )
-    columns = output_columns(subject.features, subject.dataset)
-    written = rows_by_user(subject.rows().select("row_id", "user_id", *(c.name for c in columns)), sample.users)
-    openings = states_by_user(opening, sample.users)
-    differences: list[dict[str, Any]] = []
-    rows = 0
-    for user, user_events in events_by_user(events, sample.users, subject.dataset):
-        _, expected = fold(subject.features, openings.get(user), user_events)
-        found = written.get(user, [])
-        rows += len(expected)
-        if len(found) != len(expected):
-            differences.append(
-                {"user_id": user, "row_id": None, "column": "rows", "expected": len(expected), "found": len(found)}
-            )
-            continue
-        differences += compare(expected, found, columns, user_id=user, row_ids=[row["row_id"] for row in found])
-    findings.expect_none("values of sampled users = the loop", differences)
-    return sample.figures(rows)
+class _Proof:
+    """What the pass over all rows is given, and what follows from it."""
+
+    def __init__(self, subject: Subject, events: Manifest, thread: Executor) -> None:
+        self._subject, self._events = subject, events
+        self._opening = _role(subject, subject.input("user_state"), "opening")
+        past = self._opening.select("user_id", "core.last_timestamp_us").collect()
+        self._past_users = past["user_id"]
+        self._population = subject.input("user_vocabulary").rows
+        self._draw = Draw(seed=str(subject.manifest.day), population=self._population)
+        self._sampled = SampledRows(self._draw)
+        self.rows = FeatureRows(
+            columns=feature_columns(subject.features, subject.dataset),
+            action_names=subject.dataset.action_names,
+            past=Past(past["user_id"], past["core.last_timestamp_us"].to_numpy()),
+            look_up={name: _look_up(subject, name) for name in ("user", "item")},
+            borders=_borders(subject.manifest),
+            sampled=self._sampled,
+            thread=thread,
+        )
+
+    def prove(self, findings: Findings) -> dict[str, Any]:
+        """Notes what was found, and goes through the sampled users with the loop."""
+        rows, manifest = self.rows, self._subject.manifest
+        moved, wrong_actions = self._compare_with_events(findings)
+        findings.expect_none("same rows as events, in the same order", moved)
+        findings.expect_none("values are within their declared ranges", rows.problems)
+        findings.expect_none("the one-hot marks the action and nothing else", wrong_actions)
+        findings.expect_none("every time_diff and is_first = shifted timestamps", rows.wrong_times)
+        findings.expect_none("time_diff adds up to each user's time span", rows.totals.wrong)
+        findings.expect_none("indices are those of the vocabularies", rows.wrong_indices)
+        findings.expect(
+            "events an action = sum of its one-hot",
+            expected=list(self._events.counts["by_action"].values()),
+            found=rows.hot.tolist(),
+        )
+        findings.expect("users = rows of user_vocabulary", expected=self._population, found=rows.users)
+        findings.expect(
+            "is_first = users without opening", expected=rows.users - self._past_users.len(), found=rows.firsts
+        )
+        findings.expect(
+            "content version is that of the rows on disk", expected=manifest.version(), found=rows.content.hexdigest()
+        )
+        figures: dict[str, Any] = {"rows_covered": manifest.rows}
+        if not moved and not wrong_actions:  # else the loop would not be given the events
+            sample = self._draw.sample(self._past_users)
+            with findings.timed("the loop over sampled users"), uncollected():
+                differences, proven = self._loop(sample)
+            findings.expect_none("values of sampled users = the loop", differences)
+            figures |= sample.figures(proven)
+        return figures | {"time_diff": by_gap(rows.gaps)}
+
+    def _compare_with_events(self, findings: Findings) -> tuple[list[Difference], list[Difference]]:
+        """What differs from the events in identity and kept columns, and in the action.
+
+        Each column has the hash that the proof of `events` recorded of the same column, as it read it back from disk: then
+        all values are the same, in the same rows. Otherwise both are read side by side, to tell where they differ.
+        """
+        dataset = self._subject.dataset
+        kept = [column.name for column in dataset.extra_columns if dataset.extra[column.name].keep]
+        names = [*IDENTITY, *kept]
+        recorded: Mapping[str, str] | None = self._events.proof.get("figures", {}).get("column_hashes")
+        present = self.rows.content.columns() | self.rows.actions.columns() | self.rows.beside.columns()
+        compared = (*names, *_only_in_events(dataset), "action")
+        differing = [name for name in compared if recorded is None or recorded.get(name) != present.get(name)]
+        if not self.rows.one_hots and "action" not in differing:
+            differing.append("action")
+        if not differing:
+            return [], []
+        with findings.timed("finding where events differ"):
+            moved, wrong_actions = self._differences(names)
+        if recorded is not None:  # none that is found would mean that the events on disk are no longer those proven
+            hashes = [
+                {"column": name, "expected": recorded.get(name), "found": present.get(name)} for name in differing
+            ]
+            moved = moved or [entry for entry in hashes if entry["column"] != "action"]
+            wrong_actions = wrong_actions or [entry for entry in hashes if entry["column"] == "action"]
+        return moved, wrong_actions
+
+    def _differences(self, names: list[str]) -> tuple[list[Difference], list[Difference]]:
+        subject, actions = self._subject, self._subject.dataset.action_names
+        moved: list[Difference] = []
+        wrong_actions: list[Difference] = []
+        hots = [f"action_{name}" for name in actions]
+        for events, features in side_by_side(
+            subject.blocks([*names, "action"], of=self._events), subject.blocks([*names, *hots])
+        ):
+            moved += moved_rows(events, features, names)
+            wrong_actions += wrong_one_hots(events, features, actions)
+            if len(moved) + len(wrong_actions) >= FIRST_DIFFERENCES:
+                break
+        return moved, wrong_actions
+
+    def _loop(self, sample: Sample) -> tuple[list[Difference], int]:
+        """The loop over sampled users, from the opening state over the day's events."""
+        subject = self._subject
+        columns = output_columns(subject.features, subject.dataset)
+        names = ["row_id", *(column.name for column in columns)]
+        openings = states_by_user(self._opening, sample.users)
+        differences: list[Difference] = []
+        proven = 0
+        for user, pieces in self._sampled.of_users(sample.users):
+            loop = Loop(subject.features, openings.get(user))
+            for rows in (part for piece in pieces for part in piece.iter_slices(LOOP_ROWS)):
+                actions = map(subject.dataset.action_names.__getitem__, rows[ACTION_CODE].to_list())
+                expected = loop.step(events_of(user, rows, actions, subject.dataset))
+                found = {name: rows[name].to_list() for name in names}
+                differences += compare_columns(expected, found, columns, user_id=user, row_ids=found["row_id"])
+                proven += rows.height
+        return differences, proven
+
+
+def _only_in_events(dataset: Dataset) -> list[str]:
+    """Extra columns that features do not keep; the loop needs them all the same."""
+    return [column.name for column in dataset.extra_columns if not dataset.extra[column.name].keep]
+
+
+def _borders(manifest: Manifest) -> np.ndarray:
+    """First and last row of every file, counted over all files, ascending int64."""
+    ends = np.cumsum([file.rows for file in manifest.files if file.rows], dtype=np.int64)
+    return np.unique(np.concatenate([np.append(0, ends[:-1]), ends - 1])) if len(ends) else ends
 
 
 def _role(subject: Subject, manifest: Manifest, role: str) -> pl.LazyFrame:
@@ -179,7 +212,6 @@ def _role(subject: Subject, manifest: Manifest, role: str) -> pl.LazyFrame:
     )
 
 
-def _log(subject: Subject, name: str) -> pl.Series:
-    """The ids that the day could know."""
-    vocabulary = f"{name}_vocabulary"
-    return read_vocabulary(subject.store, vocabulary, subject.dataset).ids[: subject.input(vocabulary).size]
+def _look_up(subject: Subject, name: str) -> ReverseLookUp:
+    day = subject.manifest.day
+    return ReverseLookUp(DayIds.read(subject.store, f"{name}_vocabulary", day, subject.dataset))

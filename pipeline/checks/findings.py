@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline.contracts import PipelineError
 
+T = TypeVar("T")
 FIRST_DIFFERENCES = 20
 NOTHING = "none that differ"
 HASH_CHARACTERS = 32
@@ -100,6 +101,15 @@ class Findings:
             yield
         finally:
             self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - began
+
+    def waiting(self, part: str, items: Iterator[T]) -> Iterator[T]:
+        """The same items; notes how long they are waited for."""
+        while True:
+            with self.timed(part):
+                item = next(items, None)
+            if item is None:
+                return
+            yield item
 
     def expect(
         self,

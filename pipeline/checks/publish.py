@@ -70,6 +70,8 @@ def publish(
         if segment is not None and segment.late():
             return None
         proof = _prove(staged.manifest, _manifest(companion), segment, dataset, features, store, sample, deep=False)
+        if segment is not None and segment.late():  # during the proof, which then met another log
+            return None
         if not proof.passed:
             asides = [store.move_aside(version) for version in (staged, *others)]
             message = (
@@ -115,7 +117,7 @@ def prove_days_again(
         dataset: The declarations.
         features: The features in use.
         store: Where they lie.
-        deep: For `user_state`, from the first day on.
+        deep: Also what costs as much as all of history: `user_state` from the first day on, a vocabulary's whole log.
 
     Yields:
         Each day with its proof, or with why there is none: see `prove_again`.
@@ -162,7 +164,7 @@ def prove_again(
         dataset: The declarations.
         features: The features in use.
         store: Where it lies.
-        deep: For `user_state`, from the first day on.
+        deep: Also what costs as much as all of history: `user_state` from the first day on, a vocabulary's whole log.
         sample: For `events`, what was read in the raw files; they are read now when there is none.
 
     Raises:
@@ -219,7 +221,7 @@ def _prove(
     elif manifest.asset == "features":
         figures = prove_features(subject, findings)
     else:
-        figures = prove_vocabulary(subject, segment, findings)
+        figures = prove_vocabulary(subject, segment, findings, deep=deep)
     seconds = {part: round(spent, 3) for part, spent in findings.seconds.items()}
     return Proof(
         manifest.asset,

@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from pipeline.checks.raw import RawRecord, Verdict, excluded_columns
-from pipeline.checks.reading import Subject
 from pipeline.config import Dataset
 from pipeline.events import REASONS
+from pipeline.store import POLARS_DTYPES
 
 GIVEN_BY = {
     "user_id": {"missing_user_id", "malformed_user_id", "id_out_of_range"},
@@ -48,16 +48,19 @@ class Sampled:
         return {**known, "file": self.file, "line": self.record.line}
 
 
-def compare_by_row_id(subject: Subject, rejected: pl.DataFrame, sampled: Sequence[Sampled]) -> list[Difference]:
+def compare_by_row_id(
+    dataset: Dataset, written: pl.LazyFrame, rejected: pl.DataFrame, sampled: Sequence[Sampled]
+) -> list[Difference]:
     """Compares records with what stands under their row_id.
 
     Args:
-        subject: `events`.
+        dataset: The declarations.
+        written: Rows of `events`, among them those of the records.
         rejected: `rejected_events`.
         sampled: Records of the day, with their row_id.
     """
     row_ids = pl.Series([one.row_id for one in sampled], dtype=pl.Int64).implode()
-    chosen = subject.rows().filter(pl.col("row_id").is_in(row_ids)).with_columns(pl.col("timestamp").to_physical())
+    chosen = written.filter(pl.col("row_id").is_in(row_ids)).with_columns(pl.col("timestamp").to_physical())
     accepted = {row["row_id"]: row for row in chosen.collect().iter_rows(named=True)}
     refused = {row["row_id"]: row for row in rejected.filter(pl.col("row_id").is_in(row_ids)).iter_rows(named=True)}
     differences: list[Difference] = []
@@ -66,7 +69,7 @@ def compare_by_row_id(subject: Subject, rejected: pl.DataFrame, sampled: Sequenc
             differences += _compare_accepted(accepted[one.row_id], one)
         elif one.row_id in refused:
             row = refused[one.row_id]
-            differences += _compare_refused([row["reason"]], one, subject.dataset)
+            differences += _compare_refused([row["reason"]], one, dataset)
             differences += [
                 {**one.where, "column": name, "expected": value, "found": row[name]}
                 for name, value in (("file", one.file), ("line", one.record.line))
@@ -78,21 +81,22 @@ def compare_by_row_id(subject: Subject, rejected: pl.DataFrame, sampled: Sequenc
 
 
 def compare_by_value(
-    subject: Subject, rejected: pl.DataFrame, sampled: Sequence[Sampled]
+    dataset: Dataset, written: pl.LazyFrame, rejected: pl.DataFrame, sampled: Sequence[Sampled]
 ) -> tuple[list[Difference], list[Sampled]]:
     """Compares records whose row_id is not known: they stand in `events` by their values, or among the refused.
 
     Args:
-        subject: `events`.
+        dataset: The declarations.
+        written: Rows of `events`, among them all with the values that are looked for.
         rejected: `rejected_events`.
         sampled: Records of the day, of other days, and such of which it is not known.
 
     Returns:
         What differs, and the records that could be compared.
     """
-    refused = _Refused(rejected, subject.dataset)
-    by_lines = lines_tell(subject.dataset)
-    written = _written_values(subject, [one for one in sampled if one.of_day is not False])
+    refused = _Refused(rejected, dataset)
+    by_lines = lines_tell(dataset)
+    left = _written_values(written, sampled)
     differences: list[Difference] = []
     compared: list[Sampled] = []
     for one in sampled:
@@ -104,10 +108,10 @@ def compare_by_value(
         values = tuple(one.verdict.values.values())
         if one.of_day is False:
             differences.append({**one.where, "column": "row", "expected": "in another day", "found": reasons[0]})
-        elif one.verdict.reason is None and not by_line and written[values] > 0:
-            written[values] -= 1  # of several equal records each has to be there
+        elif one.verdict.reason is None and not by_line and left[values] > 0:
+            left[values] -= 1  # of several equal records each has to be there
         elif reasons:
-            differences += _compare_refused(reasons, one, subject.dataset)
+            differences += _compare_refused(reasons, one, dataset)
         elif one.verdict.reason is None:
             differences.append(
                 {**one.where, "column": "row", "expected": str(dict(one.verdict.values)), "found": "none"}
@@ -202,15 +206,32 @@ def _is_alike_in_json(value: object) -> bool:
     return value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _written_values(subject: Subject, sampled: Iterable[Sampled]) -> Counter[tuple[Any, ...]]:
+def values_looked_for(dataset: Dataset, sampled: Iterable[Sampled]) -> tuple[str, pl.Series] | None:
+    """A column and its values which every row of `events` has that any of the records can be; None for any row."""
+    values = _accepted_values(sampled)
+    if not values or not values[0]:
+        return "user_id", pl.Series(dtype=POLARS_DTYPES[dataset.columns.user_id.type])
+    key = next((name for name in ("user_id", "timestamp") if name in values[0]), None)
+    if key is None:
+        return None
+    dtype = POLARS_DTYPES[dataset.columns.user_id.type] if key == "user_id" else pl.Int64()
+    return key, pl.Series([one[key] for one in values], dtype=dtype)
+
+
+def _accepted_values(sampled: Iterable[Sampled]) -> list[Mapping[str, Any]]:
+    return [one.verdict.values for one in sampled if one.of_day is not False and one.verdict.reason is None]
+
+
+def _written_values(rows: pl.LazyFrame, sampled: Iterable[Sampled]) -> Counter[tuple[Any, ...]]:
     """How often the judged values of those rows of `events` occur that any of the records can be."""
-    values = [one.verdict.values for one in sampled if one.verdict.reason is None]
+    values = _accepted_values(sampled)
     if not values or not values[0]:
         return Counter()
     names = list(values[0])
-    rows = subject.rows().with_columns(pl.col("timestamp").to_physical()).select(names)
-    key = next((name for name in ("user_id", "timestamp") if name in names), None)
-    if key is not None:
+    rows = rows.with_columns(pl.col("timestamp").to_physical()).select(names)
+    for key in {"user_id", "timestamp"} & set(
+        names
+    ):  # a row that differs from all of them in one value is none of them
         wanted = pl.Series([one[key] for one in values], dtype=rows.collect_schema()[key])
         rows = rows.filter(pl.col(key).is_in(wanted.implode()))
     written: Counter[tuple[Any, ...]] = Counter()

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
+import polars as pl
+
 from pipeline.checks.findings import Findings
 from pipeline.checks.raw import excluded_columns
 from pipeline.checks.raw_sample import Entry, RawSample
@@ -16,21 +18,20 @@ FILES_AT_ONCE = 2_000  # files times days whose samples are held together: of ea
 
 
 def prove_raw(
-    subject: Subject, aside: Subject, findings: Findings, *, sample: RawSample | None = None
+    subject: Subject, sample: RawSample, written: pl.LazyFrame, rejected: pl.DataFrame, findings: Findings
 ) -> dict[str, Any]:
     """Proves a day of `events` against its raw files.
 
     Args:
         subject: `events`.
-        aside: `rejected_events` of the same day.
+        sample: What `sample_raw` read for the day.
+        written: Rows of `events`, among them all that the sample looks for.
+        rejected: `rejected_events` of the same day.
         findings: Where to note.
-        sample: What `sample_raw` read for the day; it is read now when there is none.
 
     Returns:
         Figures about the sample.
     """
-    if sample is None:
-        (sample,) = sample_raw([(subject, aside)])
     manifest = subject.manifest
     findings.expect("raw files are those that were read", expected=[], found=sample.changed + sample.unread)
     findings.expect_none("records counted from the bytes = rows read", sample.miscounted)
@@ -44,7 +45,7 @@ def prove_raw(
         findings.expect(
             "records whose day is this one by plain Python = rows in", expected=sample.rows_of_day, found=counts["in"]
         )
-    differences, compared = sample.compare(aside.rows().collect())
+    differences, compared = sample.compare(written, rejected)
     findings.expect_none("sampled raw records read in plain Python = what was written", differences)
     findings.expect("raw files with rows of the day of which none was compared", expected=[], found=sample.uncompared)
     return {

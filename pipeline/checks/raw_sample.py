@@ -18,7 +18,7 @@ from pipeline.checks.raw import (
     read_records,
     time_of_record,
 )
-from pipeline.checks.raw_compare import Sampled, compare_by_row_id, compare_by_value, lines_tell
+from pipeline.checks.raw_compare import Sampled, compare_by_row_id, compare_by_value, lines_tell, values_looked_for
 from pipeline.checks.reading import Subject
 from pipeline.sources import RawFile
 
@@ -117,16 +117,23 @@ class RawSample:
         else:
             self.sampled += self._with_days(records, file, claimed=entry.get("day_ends", ()))
 
-    def compare(self, rejected: pl.DataFrame) -> tuple[list[dict[str, Any]], int]:
+    def looks_for(self) -> tuple[str, pl.Series] | None:
+        """The column of `events` and its values by which the sampled records are found; None when it takes every row."""
+        if self.knows_row_ids:
+            return "row_id", pl.Series([one.row_id for one in self.sampled], dtype=pl.Int64)
+        return values_looked_for(self._dataset, self.sampled)
+
+    def compare(self, written: pl.LazyFrame, rejected: pl.DataFrame) -> tuple[list[dict[str, Any]], int]:
         """What differs, and how many records were compared.
 
         Args:
+            written: Rows of `events`, among them those that are looked for.
             rejected: `rejected_events` of the day.
         """
         if self.knows_row_ids:
-            differences, compared = compare_by_row_id(self._subject, rejected, self.sampled), self.sampled
+            differences, compared = compare_by_row_id(self._dataset, written, rejected, self.sampled), self.sampled
         else:
-            differences, compared = compare_by_value(self._subject, rejected, self.sampled)
+            differences, compared = compare_by_value(self._dataset, written, rejected, self.sampled)
         if not self._judges_any:
             return differences, 0
         self.uncompared = sorted(set(self.holding) - {one.file for one in compared})

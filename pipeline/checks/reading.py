@@ -1,22 +1,29 @@
 """Reads what was written back from disk; the only thing that proofs look at."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import polars as pl
+import pyarrow.parquet as pq
 
 from pipeline.checks.findings import Findings
 from pipeline.config import Dataset
 from pipeline.contracts import Column, Event, Feature
+from pipeline.events.ahead import ahead
 from pipeline.store import (
     POLARS_DTYPES,
+    ROW_GROUP_ROWS,
     DataFile,
     Manifest,
     Store,
     file_sha256,
     manifest_schema,
-    previous,
+    read_blocks,
     read_files,
     require_current,
 )
@@ -35,10 +42,20 @@ class Subject:
         """Its rows as they lie on disk."""
         return _lazy(self.store, self.manifest, role)
 
-    def file_rows(self, file: DataFile) -> pl.DataFrame:
-        """The rows of one of its files."""
-        directory = self.store.directory(self.manifest.asset, self.manifest.day)
-        return read_files(directory, [file], manifest_schema(self.manifest)).collect()
+    def blocks(self, columns: Sequence[str], *, of: Manifest | None = None) -> Iterator[pl.DataFrame]:
+        """Streams some columns as they lie on disk, read ahead in a thread; the action as Enum of the declared ones.
+
+        Args:
+            columns: Their names.
+            of: Another day or asset than its own.
+        """
+        manifest, own = of or self.manifest, of is None
+        names = {"action": self.dataset.action_names} if "action" in columns else {}
+        directory = self.store.directory(manifest.asset, manifest.day)
+        return ahead(
+            # whoever reads the files that are to be proven takes their checksums as well
+            read_blocks(directory, manifest.files, columns, block_rows=ROW_GROUP_ROWS, names=names, verify=not own)
+        )
 
     def input(self, asset: str) -> Manifest:
         """The published day of an input."""
@@ -48,38 +65,61 @@ class Subject:
         """The day's published events."""
         return _lazy(self.store, self.input("events"), None)
 
-    def closing_before(self) -> pl.LazyFrame | None:
-        """`closing` of the day before; None on the first day."""
-        if self.manifest.day == self.dataset.partitions.start:
-            return None
-        before = require_current(self.store, "user_state", previous(self.manifest.day), self.dataset)
-        return _lazy(self.store, before, "closing")
-
 
 def _lazy(store: Store, manifest: Manifest, role: str | None) -> pl.LazyFrame:
     directory = store.directory(manifest.asset, manifest.day)
     return read_files(directory, manifest.of_role(role), manifest_schema(manifest))
 
 
+class Checksums:
+    """The checksums of the files of some days, on their way while others read the files."""
+
+    def __init__(self, subjects: Sequence[Subject], thread: ThreadPoolExecutor) -> None:
+        self._coming = [(subject, thread.submit(_damaged, subject)) for subject in subjects]
+
+    def prove(self, findings: Findings) -> bool:
+        """Waits, notes whether every file is there with its recorded checksum and rows, and tells."""
+        whole = True
+        for subject, coming in self._coming:
+            with findings.timed("checksums of the files, waited for"):
+                damaged = coming.result()
+            asset = subject.manifest.asset
+            findings.expect(f"files of {asset} have their recorded checksums", expected=[], found=damaged)
+            counted = [
+                file.path
+                for file in subject.manifest.files
+                if file.path not in damaged and _rows(subject, file) != file.rows
+            ]
+            findings.expect(f"files of {asset} have their recorded rows", expected=[], found=counted)
+            whole = whole and not damaged and not counted
+        return whole
+
+
+@contextmanager
+def checksums(*subjects: Subject) -> Iterator[Checksums]:
+    """Takes the checksums of the files of some days in a thread; the bytes that the caller decodes are read once."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        yield Checksums(subjects, thread)
+
+
 def prove_files(subject: Subject, findings: Findings) -> None:
     """Files are whole: there, of the recorded checksum and number of rows."""
+    with checksums(subject) as sums:
+        sums.prove(findings)
+
+
+def _damaged(subject: Subject) -> list[str]:
     directory = subject.store.directory(subject.manifest.asset, subject.manifest.day)
-    with findings.timed("checksums of the files"):
-        damaged = [
-            file.path
-            for file in subject.manifest.files
-            if not (directory / file.path).exists() or file_sha256(directory / file.path) != file.sha256
-        ]
-    findings.expect(f"files of {subject.manifest.asset} have their recorded checksums", expected=[], found=damaged)
-    counted = [
-        file.path for file in subject.manifest.files if file.path not in damaged and _rows(subject, file) != file.rows
+    return [
+        file.path
+        for file in subject.manifest.files
+        if not (directory / file.path).exists() or file_sha256(directory / file.path) != file.sha256
     ]
-    findings.expect(f"files of {subject.manifest.asset} have their recorded rows", expected=[], found=counted)
 
 
 def _rows(subject: Subject, file: DataFile) -> int:
     directory = subject.store.directory(subject.manifest.asset, subject.manifest.day)
-    return pl.scan_parquet(directory / file.path, glob=False).select(pl.len()).collect().item()
+    return pq.read_metadata(directory / file.path).num_rows
 
 
 def prove_schema(
@@ -103,11 +143,22 @@ def prove_manifest(subject: Subject, columns: Sequence[Column], inputs: Mapping[
     findings.expect(f"the manifest of {asset} records its inputs as they are", expected=[], found=other)
 
 
+def type_problems(frame: pl.DataFrame, columns: Sequence[Column]) -> list[Mapping[str, Any]]:
+    """Columns of another type than declared, in whichever file; names are read as Enum."""
+    return [
+        {"column": column.name, "expected": str(POLARS_DTYPES[column.dtype]), "found": str(found)}
+        for column, found in zip(columns, frame.dtypes, strict=True)
+        if found != POLARS_DTYPES[column.dtype] and not (column.dtype == "string" and found == pl.Enum)
+    ]
+
+
 def range_problems(frame: pl.DataFrame, columns: Sequence[Column]) -> list[Mapping[str, Any]]:
     """Nulls, NaN and values outside the declared range, with the first row of each column."""
     problems: list[Mapping[str, Any]] = []
     for column in columns:
         values = frame[column.name]
+        if _all_within(values, column):
+            continue
         wrong = pl.lit(value=False)
         if not column.nullable:
             wrong |= pl.col(column.name).is_null()
@@ -133,18 +184,53 @@ def range_problems(frame: pl.DataFrame, columns: Sequence[Column]) -> list[Mappi
     return problems
 
 
+def _all_within(values: pl.Series, column: Column) -> bool:
+    """Whether the least and the greatest value settle that nothing is wrong, which takes no copy; NaN settles nothing."""
+    if values.is_empty():
+        return True
+    if values.null_count():
+        return False  # to be looked at
+    if column.minimum is None and column.maximum is None and not values.dtype.is_float():
+        return True
+    if not values.dtype.is_numeric():
+        return False
+    array = values.to_numpy()
+    low, high = float(array.min()), float(array.max())  # of an array with a NaN both are NaN
+    if values.dtype.is_float() and not (math.isfinite(low) and math.isfinite(high)):
+        return False
+    return (column.minimum is None or low >= column.minimum) and (column.maximum is None or high <= column.maximum)
+
+
 def events_by_user(rows: pl.LazyFrame, users: pl.Series, dataset: Dataset) -> Iterator[tuple[Any, list[Event]]]:
-    """The events of some users as the oracle sees them, user by user."""
+    """The events of some users as the oracle sees them, user by user, ascending."""
+    frame = rows.filter(pl.col("user_id").is_in(users.implode())).collect()
+    by_user = {user: part for (user,), part in frame.partition_by("user_id", as_dict=True).items()}
+    for user, part in sorted(by_user.items()):
+        yield user, events_of(user, part, part["action"].to_list(), dataset)
+
+
+def events_of(user: int | str, rows: pl.DataFrame, actions: Iterable[str], dataset: Dataset) -> list[Event]:
+    """Events of one user as the oracle sees them.
+
+    Args:
+        user: The user_id.
+        rows: row_id, item_id, timestamp and the extra columns [E].
+        actions: The action of each.
+        dataset: The declarations.
+    """
     extras = [column.name for column in dataset.extra_columns]
-    names = ["row_id", "user_id", "item_id", pl.col("timestamp").to_physical(), "action", *extras]
-    by_user: dict[Any, list[Event]] = {}
-    for row_id, user_id, item_id, time_us, action, *values in (
-        rows.filter(pl.col("user_id").is_in(users.implode())).select(names).collect().rows()
-    ):
-        extra = dict(zip(extras, values, strict=True))
-        event = Event(row_id, user_id, item_id, time_us, action, dataset.action_names, extra)
-        by_user.setdefault(user_id, []).append(event)
-    yield from sorted(by_user.items())
+    return list(
+        map(
+            Event,
+            rows["row_id"].to_list(),
+            repeat(user),
+            rows["item_id"].to_list(),
+            rows["timestamp"].to_physical().to_list(),
+            actions,
+            repeat(dataset.action_names),
+            rows.select(extras).iter_rows(named=True) if extras else repeat({}),
+        )
+    )
 
 
 def rows_by_user(rows: pl.LazyFrame, users: pl.Series) -> dict[Any, list[dict[str, Any]]]:

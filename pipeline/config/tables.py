@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pipeline.config.settings import Day, LocalPath, Memory, Settings
+from pipeline.memory import free_share
 
 DEVICE = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -65,8 +66,8 @@ class ComputeSettings(Settings):
     """`[compute]`: how the work is done; none of it changes a value."""
 
     device: str = "auto"
-    chunk_rows: int = Field(default=4_000_000, ge=1, lt=2**31)
-    memory: Memory = 2 * 2**30
+    chunk_rows: int | None = Field(default=None, ge=1, lt=2**31)
+    memory: Memory = Field(default_factory=free_share)
     threads: int | None = Field(default=None, ge=1)
 
     @field_validator("device")

@@ -25,15 +25,17 @@ def sort_rows(frame: pl.DataFrame) -> pl.DataFrame:
         return frame
     position_bits = (rows - 1).bit_length()
     users = _users(frame["user_id"], KEY_BITS - position_bits)
-    time_us_E = frame["timestamp"].to_numpy()
-    order_E = _order(users.rebased)
-    if not _ascending(users.rebased[order_E], time_us_E[order_E]):
-        times = _ticks(time_us_E, KEY_BITS - position_bits)
-        if users.bits + times.bits + position_bits <= KEY_BITS:
-            order_E = _order(users.rebased << times.bits | times.rebased)
-        else:
-            order_E = _order(times.rebased)
-            order_E = order_E[_order(users.rebased[order_E])]
+    by_user = _gathered(frame, _order(users.rebased))
+    if _ascending(by_user):
+        return by_user
+    times = _ticks(frame["timestamp"].to_numpy(), KEY_BITS - position_bits)
+    if users.bits + times.bits + position_bits <= KEY_BITS:
+        return _gathered(frame, _order(users.rebased << times.bits | times.rebased))
+    by_time_E = _order(times.rebased)
+    return _gathered(frame, by_time_E[_order(users.rebased[by_time_E])])
+
+
+def _gathered(frame: pl.DataFrame, order_E: np.ndarray) -> pl.DataFrame:
     return frame[pl.Series(order_E.astype(np.uint32))]
 
 
@@ -55,9 +57,11 @@ def _order(key_E: np.ndarray) -> np.ndarray:
     return packed_E
 
 
-def _ascending(users_E: np.ndarray, time_us_E: np.ndarray) -> bool:
+def _ascending(by_user: pl.DataFrame) -> bool:
     """Whether times never fall within a user."""
-    return bool(((time_us_E[1:] >= time_us_E[:-1]) | (users_E[1:] != users_E[:-1])).all())
+    users, time_us_E = by_user["user_id"], by_user["timestamp"].to_numpy()
+    later_E = time_us_E[1:] >= time_us_E[:-1]
+    return bool(later_E.all() or (later_E | (users.slice(1) != users.head(-1)).to_numpy()).all())
 
 
 def _users(user_id: pl.Series, room: int) -> _Keys:

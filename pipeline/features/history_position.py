@@ -39,7 +39,7 @@ def compute(chunk: Chunk, opening: State) -> dict[str, Tensor]:
     import torch
 
     base_U = opening["events"] - chunk.offsets_U1[:-1]
-    position_E = torch.arange(chunk.time_us_E.numel(), dtype=torch.int64, device=chunk.time_us_E.device)
+    position_E = torch.arange(chunk.events, dtype=torch.int64, device=base_U.device)
     return {"history_position": position_E.add_(base_U.index_select(0, chunk.user_E))}
 
 

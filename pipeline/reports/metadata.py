@@ -1,13 +1,11 @@
 """What the UI shows of a day of an asset."""
 
-import resource
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from pipeline.contracts import PipelineError
+from pipeline.memory import peak_bytes
 from pipeline.reports.pages import charts, refused_examples, table_value, verdict
 
 if TYPE_CHECKING:
@@ -106,19 +104,16 @@ def _effort(outcome: "Outcome", manifest: "Manifest") -> dict[str, Any]:
         "seconds_to_make": round(outcome.make_s, 3),
         "seconds_to_prove": round(outcome.prove_s, 3),
         "events_per_second": round(rows / max(outcome.make_s, 1e-9)),
-        "peak_memory_gib": round(peak_memory() / GIB, 3),
+        "peak_memory_gib": round(peak_bytes() / GIB, 3),
+        **_expected(outcome),
         "device": str(outcome.facts.get("device", "cpu")),
     }
 
 
-def peak_memory() -> int:
-    """The most memory that this process has had at once so far, in bytes."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        return int(status.split("VmHWM:")[1].split()[0]) * 1024
-    except (OSError, IndexError, ValueError):
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+def _expected(outcome: "Outcome") -> dict[str, float]:
+    """The peak that was planned, where a stage plans."""
+    expected = outcome.facts.get("expected_peak_bytes")
+    return {} if expected is None else {"expected_peak_gib": round(expected / GIB, 3)}
 
 
 def _preview(table: str, manifest: "Manifest", work: "Work") -> dg.TableMetadataValue | str:
@@ -133,16 +128,16 @@ def _preview(table: str, manifest: "Manifest", work: "Work") -> dg.TableMetadata
 
 
 def first_rows(table: str, manifest: "Manifest", work: "Work") -> "pl.DataFrame":
-    """The first rows of the day; of a vocabulary the first ids that were new, of the state its `closing`."""
+    """The first rows of the day; of a vocabulary the first ids that were new, of the state the users of its newest file."""
     import polars as pl
 
     from pipeline.store import manifest_schema, read_files
     from pipeline.vocabularies import segment_paths
 
     if manifest.size is None:
-        role = "closing" if table == "user_state" else None
+        files = manifest.of_role("closing")[-1:] if table == "user_state" else manifest.of_role(None)
         directory = work.store.directory(table, manifest.day)
-        return read_files(directory, manifest.of_role(role), manifest_schema(manifest)).head(PREVIEW_ROWS).collect()
+        return read_files(directory, files, manifest_schema(manifest)).head(PREVIEW_ROWS).collect()
     new_ids = manifest.counts["new_ids"]
     if not new_ids:
         return pl.DataFrame()

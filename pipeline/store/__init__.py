@@ -9,7 +9,7 @@ from pipeline.store.currency import RAW_PREFIX, Currency, previous, require_curr
 from pipeline.store.lake import Store, safe_run, sync_folder
 from pipeline.store.manifest import DataFile, Manifest, Recipe
 from pipeline.store.parquet import ROW_GROUP_ROWS, read_blocks
-from pipeline.store.scan import POLARS_DTYPES, as_day, manifest_schema, read_files, scan
+from pipeline.store.scan import POLARS_DTYPES, as_day, latest_rows, manifest_schema, read_files, scan
 from pipeline.store.staging import Staged, Staging, writing
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Store",
     "as_day",
     "file_sha256",
+    "latest_rows",
     "manifest_schema",
     "previous",
     "read_blocks",

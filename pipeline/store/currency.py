@@ -1,15 +1,20 @@
 """Which days are current: made from what their inputs are now, all the way back."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
-from pipeline.store.lake import Store
-from pipeline.store.manifest import Manifest
+from pipeline.store.lake import Signature, Store
+from pipeline.store.manifest import Lineage, Manifest, version_of
 
 RAW_PREFIX = "raw_logs/"
+Node = tuple[str, date]
 
 
+@lru_cache(maxsize=1 << 14)
 def parse_input(name: str, day: date) -> tuple[str, str | None, date]:
     """Splits the name of a recorded input into asset, role and day.
 
@@ -21,63 +26,99 @@ def parse_input(name: str, day: date) -> tuple[str, str | None, date]:
     return asset, role or None, date.fromisoformat(other_day) if other_day else day
 
 
+@dataclass(slots=True)
+class Judged:
+    """What is known of a version of a day.
+
+    Attributes:
+        signature: Which version of the manifest; None when there is none.
+        lineage: Its inputs and its content version.
+        needed: The days that it was made from.
+        problem: Why it is not current, as half a sentence; None when it is.
+        cause: With a problem, the asset and day that have to be made (again) first.
+    """
+
+    signature: Signature | None
+    lineage: Lineage | None
+    needed: list[Node]
+    problem: str | None = None
+    cause: Node | None = None
+
+
 class Currency:
-    """Answers for one store, remembering what it found; make a new one after a commit."""
+    """Answers for one store as it is now; make a new one after a commit.
+
+    What the store was found to be before holds for a day while no manifest that the day rests on, directly or not, has
+    been replaced. All of them are looked at again, but only those that were replaced are read again.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._manifests: dict[tuple[str, date], Manifest | None] = {}
-        self._problems: dict[tuple[str, date], str | None] = {}
-        self._causes: dict[tuple[str, date], tuple[str, date]] = {}
+        self._judged: dict[Node, Judged] = store.judged
+        self._forget(store.changed({node: judged.signature for node, judged in self._judged.items()}))
 
-    def cause(self, asset: str, day: date) -> tuple[str, date]:
+    def cause(self, asset: str, day: date) -> Node:
         """For a day with a problem: the asset and day that have to be made (again) first."""
-        return self._causes[asset, day]
+        cause = self._judged[asset, day].cause
+        assert cause is not None
+        return cause
 
     def problem(self, asset: str, day: date) -> str | None:
         """Why a day is not current, as half a sentence; None when it is."""
-        pending = [(asset, day)]
+        pending: list[Node] = [(asset, day)]
+        looked_at: dict[Node, Judged] = {}
         while pending:  # not recursive: a chain is as long as its history
             node = pending[-1]
-            waiting = [needed for needed in self._needed(node) if needed not in self._problems]
+            if node in self._judged:
+                pending.pop()
+                continue
+            if node not in looked_at:
+                signature, lineage = self._store.lineage(*node)
+                looked_at[node] = Judged(signature, lineage, [needed for needed, _, _ in _inputs(lineage, node[1])])
+            waiting = [needed for needed in looked_at[node].needed if needed not in self._judged]
             if waiting:
                 pending.extend(waiting)
                 continue
             pending.pop()
-            self._problems[node] = self._judge(node)
-        return self._problems[asset, day]
+            self._judged[node] = self._judge(node, looked_at[node])
+        return self._judged[asset, day].problem
 
-    def _manifest(self, node: tuple[str, date]) -> Manifest | None:
-        if node not in self._manifests:
-            self._manifests[node] = self._store.manifest(*node)
-        return self._manifests[node]
-
-    def _needed(self, node: tuple[str, date]) -> list[tuple[str, date]]:
-        manifest = self._manifest(node)
-        if manifest is None:
-            return []
-        names = [name for name in manifest.inputs if not name.startswith(RAW_PREFIX)]
-        inputs = [parse_input(name, manifest.day) for name in names]
-        return [(asset, day) for asset, _, day in inputs]
-
-    def _judge(self, node: tuple[str, date]) -> str | None:
+    def _judge(self, node: Node, found: Judged) -> Judged:
         asset, day = node
-        manifest = self._manifest(node)
-        if manifest is None:
-            self._causes[node] = node
-            return f"{asset} of {day} is missing"
-        for name, version in manifest.inputs.items():
-            if name.startswith(RAW_PREFIX):
-                continue
-            input_asset, role, input_day = parse_input(name, day)
-            used = self._manifest((input_asset, input_day))
-            if problem := self._problems[input_asset, input_day]:
-                self._causes[node] = self._causes[input_asset, input_day]
-                return problem
-            if used is not None and used.version(role) != version:
-                self._causes[node] = node
-                return f"{asset} of {day} was made before {input_asset} of {input_day} was made again"
-        return None
+        if found.lineage is None:
+            found.problem, found.cause = f"{asset} of {day} is missing", node
+            return found
+        for needed, role, version in _inputs(found.lineage, day):
+            used = self._judged[needed]
+            if used.problem is not None:
+                found.problem, found.cause = used.problem, used.cause
+                return found
+            if used.lineage is not None and version_of(used.lineage.content_version, role) != version:
+                found.problem = f"{asset} of {day} was made before {needed[0]} of {needed[1]} was made again"
+                found.cause = node
+                return found
+        return found
+
+    def _forget(self, changed: Iterable[Node]) -> None:
+        """Forgets what was found of some days and of all that rest on them."""
+        pending = list(changed)
+        if not pending:
+            return
+        resting: dict[Node, list[Node]] = {}
+        for node, judged in self._judged.items():
+            for needed in judged.needed:
+                resting.setdefault(needed, []).append(node)
+        while pending:
+            node = pending.pop()
+            if self._judged.pop(node, None) is not None:
+                pending += resting.get(node, [])
+
+
+def _inputs(lineage: Lineage | None, day: date) -> list[tuple[Node, str | None, str]]:
+    """The recorded inputs that are days of assets, each with its role and version."""
+    inputs: Mapping[str, str] = {} if lineage is None else lineage.inputs
+    parsed = [(parse_input(name, day), version) for name, version in inputs.items() if not name.startswith(RAW_PREFIX)]
+    return [((asset, input_day), role, version) for (asset, role, input_day), version in parsed]
 
 
 def require_current(store: Store, asset: str, day: date, dataset: Dataset) -> Manifest:

@@ -7,19 +7,45 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
-from pipeline.store.manifest import MANIFEST_NAME, Manifest, read_manifest
+from pipeline.store.manifest import MANIFEST_NAME, Lineage, Manifest, read_lineage, read_manifest
 from pipeline.store.staging import Staged, Staging, writing
 
 IDENTITY_NAME = "_dataset.json"
 FAILED = "_failed"
 SCRATCH = "_scratch"
+
+
+Signature = tuple[int, int, int]  # of a manifest: its inode, time and size
+
+
+@dataclass(slots=True)
+class _Known:
+    """A manifest as it was when it was read last."""
+
+    path: str
+    signature: Signature | None = None
+    lineage: Lineage | None = None
+    manifest: Manifest | None = None
+
+    def look(self) -> bool:
+        """Whether it is as it was when it was looked at last; forgets what was read of it when it is not."""
+        try:
+            found = os.stat(self.path)  # noqa: PTH116 - a chain of years is looked at many times
+        except (FileNotFoundError, NotADirectoryError):
+            signature = None
+        else:
+            signature = (found.st_ino, found.st_mtime_ns, found.st_size)  # every commit is a new file
+        if signature == self.signature:
+            return True
+        self.signature, self.lineage, self.manifest = signature, None, None
+        return False
 
 
 class Store:
@@ -32,7 +58,8 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.remembered: dict[str, Any] = {}  # what a process need not read twice, since it never changes on disk
-        self._manifests: dict[Path, tuple[tuple[int, int, int], Manifest | None]] = {}
+        self.judged: dict[tuple[str, date], Any] = {}  # what `Currency` found, see there
+        self._manifests: dict[tuple[str, date], _Known] = {}
 
     def directory(self, asset: str, day: date) -> Path:
         """The folder of a day of an asset."""
@@ -40,21 +67,42 @@ class Store:
 
     def manifest(self, asset: str, day: date) -> Manifest | None:
         """The published version of a day, or None."""
-        path = self.directory(asset, day) / MANIFEST_NAME
-        try:
-            found = path.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        signature = (found.st_ino, found.st_mtime_ns, found.st_size)  # every commit is a new file
-        known = self._manifests.get(path)
-        if known is None or known[0] != signature:
-            known = self._manifests[path] = (signature, read_manifest(path))
-        return known[1]
+        known = self._known(asset, day)
+        if known.signature is not None and known.manifest is None:
+            known.manifest = read_manifest(Path(known.path))
+        return known.manifest
+
+    def lineage(self, asset: str, day: date) -> tuple[Signature | None, Lineage | None]:
+        """What the check of a chain needs of a day, and what tells that version from another; None without one."""
+        known = self._known(asset, day)
+        if known.signature is not None and known.lineage is None:
+            known.lineage = read_lineage(Path(known.path))
+        return known.signature, known.lineage
+
+    def changed(self, days: Mapping[tuple[str, date], Signature | None]) -> list[tuple[str, date]]:
+        """Those of some days of assets that are no longer the version that they were."""
+        known = self._manifests
+        for day in days:
+            known[day].look()
+        return [day for day, signature in days.items() if known[day].signature != signature]
+
+    def _known(self, asset: str, day: date) -> _Known:
+        known = self._manifests.get((asset, day))
+        if known is None:
+            path = str(self.directory(asset, day) / MANIFEST_NAME)
+            known = self._manifests[asset, day] = _Known(path)
+        known.look()
+        return known
 
     def days(self, asset: str) -> list[date]:
         """The published days of an asset, ascending."""
-        found = (self.root / asset).glob(f"day=*/{MANIFEST_NAME}")
-        return sorted(date.fromisoformat(path.parent.name.removeprefix("day=")) for path in found)
+        try:
+            folders = list(os.scandir(self.root / asset))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        found = [folder for folder in folders if folder.name.startswith("day=")]
+        published = [folder.name for folder in found if os.path.exists(f"{folder.path}/{MANIFEST_NAME}")]  # noqa: PTH110
+        return sorted(date.fromisoformat(name.removeprefix("day=")) for name in published)
 
     def open_for(self, dataset: Dataset) -> None:
         """Makes the root, or makes sure that it belongs to this dataset.
@@ -99,9 +147,21 @@ class Store:
         temporary = staged.directory / f"{MANIFEST_NAME}.{staged.run}-{secrets.token_hex(4)}.tmp"
         with writing(f"{manifest.asset} of {manifest.day}", staged.directory, temporary):
             write_synced(temporary, json.dumps(manifest.to_json(), indent=1).encode())
+            self._keep_for_readers(manifest)
             temporary.replace(staged.directory / MANIFEST_NAME)
             sync_folder(staged.directory)
         return manifest
+
+    def _keep_for_readers(self, new: Manifest) -> None:
+        """Files of the version that is about to be replaced count as young from now on: somebody may be reading them."""
+        try:
+            former = self.manifest(new.asset, new.day)
+        except PipelineError:  # a damaged one is replaced like any other
+            return
+        named = {file.path for file in new.files}
+        for file in former.files if former else ():
+            if file.path not in named and (path := self.directory(new.asset, new.day) / file.path).exists():
+                os.utime(path)
 
     def scratch_directory(self, run: str, asset: str, day: date) -> Path:
         """A folder of one run for what does not fit into memory; the stage removes it."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -11,6 +12,16 @@ from pipeline.contracts import PipelineError
 
 FORMAT = 1
 MANIFEST_NAME = "_manifest.json"
+HEAD = b'{\n "format": %d,' % FORMAT
+
+
+def version_of(content_version: str | Mapping[str, str], role: str | None) -> str:
+    """A content version, of one role where there are several."""
+    if isinstance(content_version, str):
+        return content_version
+    if role is None:
+        raise KeyError("this asset has one content version a role; say which")
+    return content_version[role]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,19 @@ class Recipe:
             and dict(self.code) == dict(manifest.code)
             and dict(self.inputs) == dict(manifest.inputs)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What the check of a chain needs of a manifest.
+
+    Attributes:
+        inputs: Asset or raw file -> version, named as in a manifest.
+        content_version: Hash of the values; one for each role in `user_state`.
+    """
+
+    inputs: Mapping[str, str]
+    content_version: str | Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +148,30 @@ class Manifest:
 
     def version(self, role: str | None = None) -> str:
         """The content version, of one role where there are several."""
-        if isinstance(self.content_version, str):
-            return self.content_version
-        if role is None:
-            raise KeyError(f"{self.asset} has one content version a role; say which")
-        return self.content_version[role]
+        return version_of(self.content_version, role)
 
     def of_role(self, role: str | None) -> list[DataFile]:
         """The files of one role, in reading order."""
         return [file for file in self.files if file.role == role]
+
+
+def read_lineage(path: Path) -> Lineage | None:
+    """Reads of a manifest what the check of a chain needs; None when there is none.
+
+    Raises:
+        PipelineError: See `read_manifest`.
+    """
+    try:
+        text = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    first, stop = text.find(b'\n "inputs": {'), text.find(b',\n "counts": {')  # a line break is never part of a value
+    if text.startswith(HEAD) and 0 < first < stop:  # as `Store.commit` writes it: not all of it need be parsed
+        with suppress(ValueError):
+            entry = json.loads(b"{" + text[first:stop] + b"}")
+            return Lineage(entry["inputs"], entry["content_version"])
+    manifest = read_manifest(path)
+    return None if manifest is None else Lineage(manifest.inputs, manifest.content_version)
 
 
 def read_manifest(path: Path) -> Manifest | None:

@@ -31,6 +31,18 @@ def read_files(directory: Path, files: Sequence[DataFile], schema: dict[str, pl.
     return pl.scan_parquet([directory / file.path for file in files], glob=False)
 
 
+def latest_rows(directory: Path, files: Sequence[DataFile], schema: dict[str, pl.DataType]) -> pl.LazyFrame:
+    """The latest row of every user, sorted by user_id.
+
+    Args:
+        directory: Where the files lie.
+        files: The files of `closing`, oldest first; each holds a user at most once.
+        schema: Their columns.
+    """
+    rows = read_files(directory, files, schema)
+    return rows if len(files) < 2 else rows.unique("user_id", keep="last", maintain_order=True).sort("user_id")
+
+
 def manifest_schema(manifest: Manifest) -> dict[str, pl.DataType]:
     """The columns that a manifest declares, as polars types."""
     return {column["name"]: POLARS_DTYPES[column["type"]] for column in manifest.columns}
@@ -90,8 +102,9 @@ def scan(
         raise PipelineError(f"{asset} has no day from {first} to {last} in {root}")
     _require_role(manifests[-1], role)
     _refuse_mixture(asset, manifests)
+    read = latest_rows if role == "closing" else read_files
     frames = [
-        read_files(store.directory(asset, m.day), m.of_role(role), manifest_schema(m)).select(
+        read(store.directory(asset, m.day), m.of_role(role), manifest_schema(m)).select(
             pl.lit(m.day).alias("day"), pl.all()
         )
         for m in manifests

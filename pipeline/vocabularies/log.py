@@ -3,21 +3,27 @@
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xxhash
 
 from pipeline.config import Dataset
 from pipeline.contracts import Column, PipelineError
 from pipeline.store import POLARS_DTYPES, Store, safe_run, sync_folder, writing
-from pipeline.vocabularies.lookup import FIRST_KNOWN, Vocabulary
+from pipeline.vocabularies.length import note_length
 
+PADDING, UNKNOWN, FIRST_KNOWN = 0, 1, 2
 ID_COLUMNS = {"user_vocabulary": "user_id", "item_vocabulary": "item_id"}
 MAX_INDEX = 2**31 - 1
+NAME = re.compile(r"\d{8}\.parquet")
 
 
 def id_column(vocabulary: str, dataset: Dataset) -> Column:
@@ -49,69 +55,117 @@ def segment_paths(store: Store, vocabulary: str) -> list[Path]:
         PipelineError: A segment is missing in between.
     """
     directory = log_directory(store, vocabulary)
-    paths = sorted(path for path in directory.glob("*.parquet") if re.fullmatch(r"\d{8}\.parquet", path.name))
-    for number, path in enumerate(paths):
-        if path.name != f"{number:08d}.parquet":
-            raise PipelineError(
-                f"{directory}: found {path.name}, expected {number:08d}.parquet: restore that segment of the log"
-            )
-    return paths
+    return [directory / entry.name for entry in _entries(directory)]
 
 
-def read_vocabulary(store: Store, vocabulary: str, dataset: Dataset) -> Vocabulary:
-    """Reads the whole log.
-
-    Raises:
-        PipelineError: The log is damaged.
-    """
-    paths = segment_paths(store, vocabulary)
-    last = paths[-1].stat() if paths else None
-    state = (len(paths), last and (last.st_ino, last.st_mtime_ns))  # segments never change, but a root may be wiped
-    known_state, known = store.remembered.get(vocabulary, (None, None))
-    if known is not None and known_state == state:
-        return known
-    dtype = POLARS_DTYPES[id_column(vocabulary, dataset).dtype]
-    if not paths:
-        return Vocabulary(pl.Series("id", [], dtype=dtype), 0)
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
     try:
-        log = pl.concat([pl.read_parquet(path, columns=["index", "id"], glob=False) for path in paths])
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise PipelineError(
-            f"{log_directory(store, vocabulary)}: the log is damaged ({str(error).strip().splitlines()[0]}); restore it from a backup"
-        ) from None
-    expected = np.arange(FIRST_KNOWN, FIRST_KNOWN + log.height, dtype=np.int32)
-    if log["id"].dtype != dtype or not np.array_equal(log["index"].to_numpy(), expected):
-        raise PipelineError(
-            f"{log_directory(store, vocabulary)}: the log is damaged: its indices are not 2, 3, ... in order; restore it from a backup"
-        )
-    known = Vocabulary(log["id"].rechunk(), len(paths))
-    store.remembered[vocabulary] = (state, known)
-    return known
+        with os.scandir(directory) as entries:
+            segments = {one.name: one for one in entries if NAME.fullmatch(one.name)}
+    except FileNotFoundError:
+        return []
+    names = sorted(segments)
+    for number, name in enumerate(names):
+        if int(name[:8]) != number:
+            raise PipelineError(
+                f"{directory}: found {name}, expected {number:08d}.parquet: restore that segment of the log"
+            )
+    return [segments[name] for name in names]
 
 
-def published_size(store: Store, vocabulary: str) -> int:
-    """The longest log that a published day saw."""
-    manifests = (store.manifest(vocabulary, day) for day in store.days(vocabulary))
-    return max((manifest.size or 0 for manifest in manifests if manifest is not None), default=0)
+@dataclass(frozen=True)
+class Segments:
+    """The linked segments, as they were when the log was looked at.
 
-
-def require_whole_log(store: Store, vocabulary: str, known: Vocabulary, *, size: int) -> None:
-    """Refuses a log that lost its end: its indices would be given a second time.
-
-    Args:
-        store: For the sentence.
-        vocabulary: For the sentence.
-        known: The log, read after `size` was: what a day saw was linked before the day was published.
-        size: How long it has to be at least.
-
-    Raises:
-        PipelineError: It is shorter.
+    Attributes:
+        directory: Where they lie.
+        entries: The files, in order.
+        dtype: Of the ids.
     """
-    if known.ids.len() < size:
-        raise PipelineError(
-            f"{log_directory(store, vocabulary)}: found {known.ids.len():,} entries, but a published day was made with {size:,}: "
-            "the end of the log is lost, and its indices must not be given again; restore the last segments from a backup"
-        )
+
+    directory: Path
+    entries: Sequence[os.DirEntry[str]]
+    dtype: pl.DataType
+
+    @classmethod
+    def of(cls, store: Store, vocabulary: str, dataset: Dataset) -> "Segments":
+        """Lists the segments.
+
+        Raises:
+            PipelineError: A segment is missing in between.
+        """
+        directory = log_directory(store, vocabulary)
+        return cls(directory, _entries(directory), POLARS_DTYPES[id_column(vocabulary, dataset).dtype])
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.entries)
+
+    def digest(self, first: int, last: int) -> str:
+        """Tells segments from others of the same numbers, by their sizes and times; `last` is not one of them."""
+        return xxhash.xxh3_128_hexdigest(self._stats[2 * first : 2 * last].tobytes())
+
+    def newest(self) -> tuple[int, int, int] | None:
+        """Tells the log from what it was: number, file and time of the last segment."""
+        if not self.entries:
+            return None
+        found = self.entries[-1].stat()
+        return self.count, found.st_ino, found.st_mtime_ns
+
+    def rows_from(self, first: int) -> int:
+        """Entries of all segments from one on.
+
+        Raises:
+            PipelineError: One is damaged.
+        """
+        try:
+            return sum(pq.read_metadata(entry.path).num_rows for entry in self.entries[first:])
+        except (OSError, pa.ArrowException) as error:
+            raise self._damaged(str(error).strip().splitlines()[0]) from None
+
+    def blocks(self, first: int, first_index: int, block_rows: int) -> Iterator[pl.Series]:
+        """Reads the ids of segments in the order of their indices, so many at once.
+
+        Args:
+            first: The first segment.
+            first_index: The index of its first id.
+            block_rows: Every block has so many, but for the last.
+
+        Raises:
+            PipelineError: A segment is damaged, or the indices do not go on.
+        """
+        held = pl.Series("id", [], dtype=self.dtype)
+        at = first_index
+        for entry in self.entries[first:]:
+            for part in self._parts(entry.path, block_rows):
+                expected = np.arange(at, at + part.height, dtype=np.int32)
+                if part["id"].dtype != self.dtype or not np.array_equal(part["index"].to_numpy(), expected):
+                    raise self._damaged("its indices are not 2, 3, ... in order")
+                at += part.height
+                held = pl.concat([held, part["id"]])
+                while held.len() >= block_rows:
+                    yield held[:block_rows].rechunk()
+                    held = held[block_rows:]
+        if held.len():
+            yield held.rechunk()
+
+    def _parts(self, path: str, rows: int) -> Iterator[pl.DataFrame]:
+        try:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(rows, columns=["index", "id"], use_threads=False):
+                    yield pl.DataFrame(batch)
+        except (OSError, pa.ArrowException) as error:
+            raise self._damaged(str(error).strip().splitlines()[0]) from None
+
+    def _damaged(self, why: str) -> PipelineError:
+        return PipelineError(f"{self.directory}: the log is damaged ({why}); restore it from a backup")
+
+    @cached_property
+    def _stats(self) -> np.ndarray:
+        """int64 [2 * segments], bytes and time of each."""
+        found = [entry.stat() for entry in self.entries]
+        return np.array([[one.st_size, one.st_mtime_ns] for one in found], dtype=np.int64).reshape(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +198,33 @@ class Segment:
         finally:
             self.path.unlink(missing_ok=True)
         sync_folder(self.path.parent)
+        note_length(self.path.parent.parent, self.first_index + self.rows - FIRST_KNOWN)
         return True
 
 
 def write_segment(
-    new: pl.Series, known: Vocabulary, vocabulary: str, day: date, store: Store, run: str
+    new: pl.Series, *, segments: int, length: int, vocabulary: str, day: date, store: Store, run: str
 ) -> Segment | None:
     """Writes new ids aside, as the segment that comes after the log as it was read; None when there are none.
+
+    Args:
+        new: The ids, ascending.
+        segments: How many segments there are.
+        length: How many entries they hold.
+        vocabulary: Whose log it is.
+        day: Whose ids they are.
+        store: Where the log lies.
+        run: Name of the run.
 
     Raises:
         PipelineError: int32 cannot hold the indices.
     """
     if new.is_empty():
         return None
-    first = FIRST_KNOWN + known.ids.len()
+    first = FIRST_KNOWN + length
     if first + new.len() - 1 > MAX_INDEX:
         raise PipelineError(f"{vocabulary} would grow beyond {MAX_INDEX:,} indices on {day}; int32 holds no more")
     directory = log_directory(store, vocabulary)
-    directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"_staged-{safe_run(run)}-{secrets.token_hex(4)}.parquet"
     frame = pl.DataFrame(
         {
@@ -172,20 +235,8 @@ def write_segment(
         }
     )
     with writing(f"{vocabulary} of {day}", directory, path):
+        directory.mkdir(parents=True, exist_ok=True)
         frame.write_parquet(path, compression="zstd", compression_level=1)
         with path.open("rb") as file:
             os.fsync(file.fileno())
-    return Segment(path, known.segments, first, new.len())
-
-
-def ids_of(root: str | Path, vocabulary: str, indices: Sequence[int] | pl.Series, dataset: Dataset) -> pl.Series:
-    """For users: which ids stand behind indices; null for padding (0) and unknown (1).
-
-    Args:
-        root: Root of the store.
-        vocabulary: `user_vocabulary` or `item_vocabulary`.
-        indices: As in `user_index` and `item_index`.
-        dataset: The dataset of the store.
-    """
-    wanted = indices if isinstance(indices, pl.Series) else pl.Series("index", indices, dtype=pl.Int64)
-    return read_vocabulary(Store(Path(root)), vocabulary, dataset).ids_of(wanted)
+    return Segment(path, segments, first, new.len())

@@ -6,7 +6,7 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("polars", "torch", "pyarrow", "numpy", "duckdb", "pandas")
+PACKAGES = ("polars", "torch", "pyarrow", "numpy", "xxhash", "duckdb", "pandas")
 
 
 def described() -> dict[str, str]:

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 
+from pipeline_tests.bench.compare import CORE_COLUMNS
 from pipeline_tests.bench.logs import ACTIONS
-from pipeline_tests.bench.measure import CORE_COLUMNS
 from pipeline_tests.bench.protocol import run
 
 

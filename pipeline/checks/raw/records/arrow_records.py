@@ -11,7 +11,7 @@ from pipeline.checks.raw.records.arrow_cells import values_of
 from pipeline.checks.raw.values.taking import Taker, Wanted
 
 ARROW_FILE = b"ARROW1"
-SLICE_ROWS = 1024  # become Python values at a time
+SLICE_ROWS = 256  # become Python values at a time
 
 
 @dataclass(frozen=True)
