@@ -36,6 +36,12 @@ def keep_freed() -> None:
         libc.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
 
 
+def give_back() -> None:
+    """Gives back what `keep_freed` kept: the next stage takes its memory elsewhere."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def free_share() -> int:
     """The bytes that a run may use when nothing is declared: a quarter of what is free now, at least 512 MiB."""
     return max(LEAST, available_bytes() // SHARE)

@@ -14,7 +14,7 @@ from pipeline.chunks import device_of_day
 from pipeline.config import Dataset
 from pipeline.contracts import Feature, PipelineError
 from pipeline.events import events_recipe, make_events, make_events_of_days
-from pipeline.memory import keep_freed
+from pipeline.memory import give_back, keep_freed
 from pipeline.outputs import features_recipe, make_features
 from pipeline.sources import remove_copies
 from pipeline.state import make_user_state, state_recipe
@@ -243,6 +243,7 @@ def _publish(
     if published is not None:
         for version in (staged,) if companion is None else (staged, companion):
             work.store.sweep(version.manifest.asset, staged.manifest.day, keep_hours=work.dataset.store.keep_hours)
+    give_back()
     return published
 
 

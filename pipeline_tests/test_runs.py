@@ -134,6 +134,9 @@ def test_the_metadata_of_a_day_is_its_own(runner: Runner) -> None:
     features = runner.metadata("features", DAYS[1])
     assert (features["users"], features["items"], features["chunks"], features["device"]) == (1, 1, 1, "cpu")
     assert features["events_per_second"] > 0
+    state = runner.metadata("user_state", DAYS[0])
+    assert state["rows_out"] == 0  # nobody was seen before
+    assert state["events_per_second"] > 0
     assert features["peak_memory_gib"] > 0
     columns = {column.name: column for column in features["dagster/column_schema"].columns}
     assert columns["time_diff"].type == "float32"

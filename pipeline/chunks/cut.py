@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.store import Manifest, manifest_schema, read_blocks, read_files
 
-CHUNK_ROWS = 1_048_576  # at most, unless the dataset file says otherwise: as many as in a file of `events`
+CHUNK_ROWS = 524_288  # at most, unless the dataset file says otherwise: as many as in a file of `events`
 
 
 @dataclass(frozen=True, slots=True)

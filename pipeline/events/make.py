@@ -25,7 +25,7 @@ from pipeline.sources import find_files, is_ready, require_folder
 from pipeline.store import RAW_PREFIX, ROW_GROUP_ROWS, ContentHash, Staged, Staging, Store
 
 SECONDS_A_LINE = 5.0  # of progress
-FILE_ROWS = 8 * ROW_GROUP_ROWS
+FILE_ROWS = 4 * ROW_GROUP_ROWS
 
 
 def make_events(

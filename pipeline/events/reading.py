@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
+from pipeline.events.ahead import ahead
 from pipeline.events.convert import RANK, ConvertedBlock, convert_block
 from pipeline.events.duplicates import number_columns
 from pipeline.events.origin import check_origins, source_of
@@ -120,7 +121,7 @@ class DaysReader:
         places = _Places(len(self.days))
         days = _DaysOfFile(self.dataset.partitions.start)
         checked: pl.Schema | None = None
-        for block in reader:
+        for block in ahead(reader):
             schema = block.sql_frame.schema
             if schema != checked:
                 check_origins(schema, self.dataset, file=file.name)

@@ -31,16 +31,17 @@ def day_metadata(table: str, outcome: "Outcome", work: "Work") -> dict[str, Any]
     path = work.store.directory(table, manifest.day) / "_manifest.json"
     right = verdict(table, manifest, work.store)
     proofs = right.pop("proofs")
+    figures = _figures(table, manifest, work)
     metadata: dict[str, Any] = {
         "status": "reused" if outcome.reused else "made",
         **right,
         **charts(table, manifest),
-        **_figures(table, manifest, work),
+        **figures,
     }
     if table in ("events", "rejected_events"):
         metadata["refused_rows"] = refused_examples(manifest, work.store)
     if not outcome.reused:
-        metadata |= _effort(outcome, manifest)
+        metadata |= _effort(outcome, figures["rows_in"] or 0)
     return metadata | {
         "preview": _preview(table, manifest, work),
         "proofs": proofs,
@@ -97,13 +98,12 @@ def _figures(table: str, manifest: "Manifest", work: "Work") -> dict[str, Any]:
     }
 
 
-def _effort(outcome: "Outcome", manifest: "Manifest") -> dict[str, Any]:
+def _effort(outcome: "Outcome", rows_in: int) -> dict[str, Any]:
     """What making the day took."""
-    rows = outcome.manifest.counts.get("in", manifest.rows)
     return {
         "seconds_to_make": round(outcome.make_s, 3),
         "seconds_to_prove": round(outcome.prove_s, 3),
-        "events_per_second": round(rows / max(outcome.make_s, 1e-9)),
+        "events_per_second": round(rows_in / max(outcome.make_s, 1e-9)),
         "peak_memory_gib": round(peak_bytes() / GIB, 3),
         **_expected(outcome),
         "device": str(outcome.facts.get("device", "cpu")),
