@@ -57,7 +57,16 @@ def available_bytes() -> int:
         limit, used = (int((CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
     except (OSError, ValueError):  # there is none, or it is "max"
         return free
-    return max(0, min(free, limit - used))
+    return max(0, min(free, limit - used + _reclaimable()))
+
+
+def _reclaimable() -> int:
+    """Bytes of files that count as used in a container and are given up when memory is asked for."""
+    try:
+        found = re.search(r"^inactive_file (\d+)$", (CGROUP / "memory.stat").read_text(), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
 
 
 def held_bytes() -> int:

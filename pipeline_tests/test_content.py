@@ -75,6 +75,13 @@ def test_a_column_of_names_depends_on_the_names_that_occur() -> None:
     assert len({content_of(frame) for frame in [views, *others]}) == len(others) + 1
 
 
+def test_any_number_of_names() -> None:
+    several = [tuple(f"{letter}{n}" for n in range(200)) for letter in "abb"]
+    frames = [names_of(*known, known=known) for known in several]
+    everything = tuple(dict.fromkeys(name for known in several for name in known))
+    assert content_of(*frames) == content_of(names_of(*(n for known in several for n in known), known=everything))
+
+
 NAMES = st.lists(st.sampled_from(["view", "cart", "buy", None]), min_size=1, max_size=8)
 
 

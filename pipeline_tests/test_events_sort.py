@@ -186,7 +186,16 @@ def test_no_order_of_the_log_has_rows_written_many_times(
         written.append(rows.height)
         return write(rows, range_starts, path)
 
+    read: list[int] = []
+    frame_of_batches = parts._frame
+
+    def measured(batches: list[Any]) -> pl.DataFrame:
+        frame = frame_of_batches(batches)
+        read.append(parts.size_of(frame))
+        return frame
+
     monkeypatch.setattr(parts._Batches, "write", counted)
+    monkeypatch.setattr(parts, "_frame", measured)
     users = sorted(n * 7919 % 40_000 for n in range(40_000))
     if order != "ascending":
         users = users[::-1] if order == "descending" else [n * 7919 % 40_000 for n in range(40_000)]
@@ -194,3 +203,4 @@ def test_no_order_of_the_log_has_rows_written_many_times(
     frames, _ = arranged(rows, budget=60_000, block=1000, folder=tmp_path)
     assert rows_of(frames) == expected(rows)
     assert sum(written) <= 3 * len(rows)
+    assert max(read) <= 4 * 60_000, "a whole range is read at once, however large it is"

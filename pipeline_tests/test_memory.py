@@ -45,3 +45,11 @@ def test_the_peak_is_at_least_what_is_held(monkeypatch: pytest.MonkeyPatch, tmp_
     assert 10 * 2**20 < held <= memory.peak_bytes()
     monkeypatch.setattr(memory, "STATUS", tmp_path / "not there")
     assert memory.held_bytes() == memory.peak_bytes() > 10 * 2**20
+
+
+def test_what_a_container_has_read_is_free(machine: Path) -> None:
+    (machine / "memory.max").write_text(f"{4 * GIB}")
+    (machine / "memory.current").write_text(f"{4 * GIB}")
+    assert memory.available_bytes() == 0
+    (machine / "memory.stat").write_text(f"anon {GIB}\ninactive_file {3 * GIB}\nactive_file 4096\n")
+    assert memory.available_bytes() == 3 * GIB

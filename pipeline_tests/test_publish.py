@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
+from importlib import import_module
 from pathlib import Path
 
 import polars as pl
@@ -146,6 +147,8 @@ FEATURE_ERRORS: dict[str, tuple[Change, str]] = {
         lambda frame: frame.with_columns(pl.col("user_index").cast(pl.Float32)),
         "columns are as declared",
     ),
+    "an undeclared column": (lambda frame: frame.with_columns(x=pl.lit(1)), "columns are as declared"),
+    "a column that is gone": (lambda frame: frame.drop("time_diff"), "columns are as declared"),
 }
 
 
@@ -166,6 +169,17 @@ def test_wrong_features_are_not_published(work: Work, error: str) -> None:
     assert (work.store.root / "_failed" / "second" / "features" / "day=2024-03-03").is_dir()
     left = {path.name for path in staged.directory.iterdir()}
     assert not {file.path for file in staged.manifest.files} & left
+
+
+def test_a_proof_that_stumbles_publishes_nothing(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(*_: object) -> None:
+        raise KeyError("row")
+
+    staged, _, _ = stages._make("features", LAST, work)
+    monkeypatch.setattr(import_module("pipeline.checks.publish"), "prove_features", stumble)
+    with pytest.raises(ProofFailed, match="the proof can be carried out: expected no error, found KeyError: 'row'"):
+        publish(staged, dataset=work.dataset, features=work.features, store=work.store)
+    assert (work.store.root / "_failed" / "second" / "features" / "day=2024-03-03").is_dir()
 
 
 def test_the_first_rows_that_differ_are_told(work: Work) -> None:

@@ -222,6 +222,23 @@ def test_a_file_that_is_gone_is_named(work: Work) -> None:
     assert run_day("user_state", day_of(4), replace(work, force=True, run="again")).proof is not None
 
 
+def test_a_footer_that_changed_on_disk_publishes_nothing(work: Work) -> None:
+    """What a row group says of its users has no checksum of its own: user 25 would be taken for new."""
+    manifest = work.store.manifest("user_state", day_of(4))
+    assert manifest is not None
+    shared = work.store.directory("user_state", day_of(4)) / manifest.of_role("closing")[0].path
+    highest, lower = ((29).to_bytes(8, "little"), (20).to_bytes(8, "little"))
+    stored = shared.read_bytes()
+    assert stored.count(highest) > 0
+    with shared.open("r+b") as file:  # in place: the days before have the same file
+        file.write(stored.replace(highest, lower))
+    write_raw(work.dataset.root.parent, 5, [(25, 1)])
+    again = replace(work, run="again", store=Store(work.store.root))
+    run_day("events", day_of(5), again)
+    with pytest.raises(ProofFailed, match="files of yesterday's closing have their recorded checksums"):
+        run_day("user_state", day_of(5), again)
+
+
 def test_where_there_are_no_links_files_are_copied(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     before = closing_of(work, 4)
 

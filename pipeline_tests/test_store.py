@@ -640,3 +640,21 @@ def test_scan_wants_a_role_where_there_are_roles_and_only_there(tmp_path: Path, 
     store.commit(staged, proof={})
     with pytest.raises(PipelineError):
         scan(tmp_path, asset, FIRST, FIRST, role=role)
+
+
+def test_what_a_writer_could_not_write_is_told_when_the_day_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pipeline.store.staging.write_file", full)
+    staging = Store(tmp_path).stage("events", FIRST, run="bad")
+
+    def write() -> None:
+        with staging:
+            staging.write(pl.DataFrame({"x": [2]}))
+
+    with pytest.raises(PipelineError, match="No space left on device"):
+        write()
+    assert list(staging.directory.iterdir()) == []

@@ -118,3 +118,25 @@ def test_a_damaged_manifest_can_be_replaced(tmp_path: Path) -> None:
     (store.directory("events", DAYS[0]) / "_manifest.json").write_text("{")
     commit(store, "events", DAYS[0], "b", {})
     assert Currency(store).problem("events", DAYS[0]) is None
+
+
+def test_a_day_that_rests_on_itself_is_damaged(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    commit(store, "user_state", START, "a", {f"user_state.closing@{START}": "a"})
+    commit(store, "features", START, "a", {"user_state.opening": "a"})
+    said = f"user_state of {START} rests on itself: its manifest is damaged"
+    assert Currency(store).problem("features", START) == said
+    assert Currency(store).cause("features", START) == ("user_state", START)
+
+
+def test_a_manifest_without_a_key_or_that_is_no_file_is_a_sentence(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    commit(store, "events", START, "a", {})
+    path = store.directory("events", START) / "_manifest.json"
+    path.write_text(path.read_text().replace('"content_version"', '"content_versioo"'))
+    with pytest.raises(PipelineError, match=r"the manifest is damaged .*content_version.*; make this day again"):
+        Currency(Store(tmp_path)).problem("events", START)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(PipelineError, match=r"the manifest cannot be read .*; make this day again"):
+        Currency(Store(tmp_path)).problem("events", START)

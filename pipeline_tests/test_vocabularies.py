@@ -438,10 +438,13 @@ def test_a_root_wiped_and_built_again_under_a_living_store(tmp_path: Path) -> No
     assert entries(store, dataset) == [9]
 
 
-@pytest.mark.parametrize("how", ["", "a day made again", "no length noted", "an older length noted"])
+@pytest.mark.parametrize("how", ["", "a day made again", "no length noted", "an older length noted", "a backup"])
 def test_a_log_that_lost_its_end_is_refused(tmp_path: Path, how: str) -> None:
     dataset, store = lake(tmp_path, {FIRST: [5, 7], SECOND: [9]})
     make_vocabulary_of(dataset, store, FIRST)
+    saved = tmp_path / "backup"
+    for name in ("_log", "_index"):
+        shutil.copytree(store.root / USERS / name, saved / name)
     make_vocabulary_of(dataset, store, SECOND)
     seen = SECOND
     if how == "a day made again":  # the longest log was seen by an old day
@@ -457,6 +460,10 @@ def test_a_log_that_lost_its_end_is_refused(tmp_path: Path, how: str) -> None:
         assert [path.name for path in index.iterdir()] == ["length-0000000003"]
     paths = segment_paths(store, USERS)
     paths[-1].unlink()
+    if how == "a backup":  # brings the note of its time along
+        for name in ("_log", "_index"):
+            shutil.rmtree(store.root / USERS / name)
+            shutil.copytree(saved / name, store.root / USERS / name)
     length = 3 if seen == FIRST else 2
     with pytest.raises(
         PipelineError,

@@ -210,7 +210,10 @@ def _read(parquet: pq.ParquetFile, groups: list[int], columns: Sequence[str], pa
 
 def _damaged(path: Path, error: Exception) -> PipelineError:
     why = str(error).strip().splitlines()[0]
-    return PipelineError(f"{path}: the file cannot be read ({why}); make the day that wrote it again")
+    return PipelineError(
+        f"{path}: the file cannot be read ({why}); restore it from a backup, or make user_state again with "
+        "force = true from the first day on whose manifest holds its checksum: later days share the file"
+    )
 
 
 def _bounds(parquet: pq.ParquetFile) -> list[tuple[Any, Any] | None]:

@@ -7,7 +7,7 @@ from pipeline.checks.findings import Findings
 from pipeline.checks.picked import PickedRows
 from pipeline.checks.raw_oracle import prove_raw, sample_raw
 from pipeline.checks.raw_sample import RawSample
-from pipeline.checks.reading import Subject, checksums, prove_manifest, prove_schema
+from pipeline.checks.reading import Subject, checksums, prove_manifest, prove_schema, prove_schemas
 from pipeline.events import REASONS, event_columns, rejected_columns
 from pipeline.store import RAW_PREFIX, ContentHash, manifest_schema
 
@@ -61,7 +61,7 @@ def prove_events(
 
 def _prove_schemas(subject: Subject, rejected: pl.DataFrame, findings: Findings) -> bool:
     columns = event_columns(subject.dataset)
-    prove_schema(subject.rows(), columns, findings, name="columns of events are as declared")
+    prove_schemas(subject.paths(), columns, findings, name="columns of events are as declared")
     prove_schema(rejected, rejected_columns(), findings, name="columns of rejected_events are as declared")
     return all(finding.passed for finding in findings.found)
 

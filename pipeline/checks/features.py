@@ -13,7 +13,7 @@ from pipeline.checks.feature_rows import ACTION_CODE, FeatureRows, Past
 from pipeline.checks.findings import FIRST_DIFFERENCES, Findings
 from pipeline.checks.invariants import Difference, moved_rows, wrong_one_hots
 from pipeline.checks.oracle import Loop, compare_columns, uncollected
-from pipeline.checks.reading import Subject, checksums, events_of, prove_manifest, prove_schema, states_by_user
+from pipeline.checks.reading import Subject, checksums, events_of, prove_manifest, prove_schemas, states_by_user
 from pipeline.checks.reverse import ReverseLookUp
 from pipeline.checks.sampled_rows import SampledRows
 from pipeline.checks.sampling import Draw, Sample
@@ -52,7 +52,7 @@ def prove_features(subject: Subject, findings: Findings) -> dict[str, Any]:
 def _look_at_rows(subject: Subject, looked: Findings, findings: Findings) -> "_Proof | None":
     """Looks at every row once; None when the day is not such that this would make sense."""
     columns = feature_columns(subject.features, subject.dataset)
-    prove_schema(subject.rows(), columns, looked, name="columns are as declared")
+    prove_schemas(subject.paths(), columns, looked, name="columns are as declared")
     recipe = features_recipe(
         day=subject.manifest.day, dataset=subject.dataset, features=subject.features, store=subject.store
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.checks.events import prove_events
 from pipeline.checks.features import prove_features
-from pipeline.checks.findings import Findings, Proof, ProofFailed
+from pipeline.checks.findings import Finding, Findings, Proof, ProofFailed
 from pipeline.checks.raw_oracle import days_at_once, sample_raw
 from pipeline.checks.raw_sample import RawSample
 from pipeline.checks.reading import Subject
@@ -69,7 +69,12 @@ def publish(
     try:
         if segment is not None and segment.late():
             return None
-        proof = _prove(staged.manifest, _manifest(companion), segment, dataset, features, store, sample, deep=False)
+        try:
+            proof = _prove(staged.manifest, _manifest(companion), segment, dataset, features, store, sample, deep=False)
+        except PipelineError:
+            raise
+        except Exception as error:  # what was written is so wrong that a proof stumbles over it
+            proof = _stumbled(staged.manifest, error)
         if segment is not None and segment.late():  # during the proof, which then met another log
             return None
         if not proof.passed:
@@ -234,6 +239,12 @@ def _prove(
 
 def _manifest(staged: Staged | None) -> Manifest | None:
     return None if staged is None else staged.manifest
+
+
+def _stumbled(manifest: Manifest, error: Exception) -> Proof:
+    """The proof that could not be carried out."""
+    finding = Finding("the proof can be carried out", False, "no error", f"{type(error).__name__}: {error}")
+    return Proof(manifest.asset, manifest.day, (finding,), {}, 0.0)
 
 
 def _record(proof: Proof, run: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -60,6 +61,11 @@ class Subject:
     def input(self, asset: str) -> Manifest:
         """The published day of an input."""
         return require_current(self.store, asset, self.manifest.day, self.dataset)
+
+    def paths(self) -> list[Path]:
+        """Its files."""
+        directory = self.store.directory(self.manifest.asset, self.manifest.day)
+        return [directory / file.path for file in self.manifest.files]
 
     def events(self) -> pl.LazyFrame:
         """The day's published events."""
@@ -129,6 +135,19 @@ def prove_schema(
     declared = [f"{column.name} {POLARS_DTYPES[column.dtype]}" for column in columns]
     present = [f"{column} {dtype}" for column, dtype in frame.collect_schema().items()]
     findings.expect(name, expected=declared, found=present)
+
+
+def prove_schemas(files: Sequence[Path], columns: Sequence[Column], findings: Findings, *, name: str) -> bool:
+    """Every file has the columns that are declared, in order and type, and no others."""
+    declared = [f"{column.name} {POLARS_DTYPES[column.dtype]}" for column in columns]
+    for path in files:
+        present = [f"{column} {dtype}" for column, dtype in pl.read_parquet_schema(path).items()]
+        if present != declared:
+            shown = [entry if entry in declared else f"{entry} in {path.name}" for entry in present]
+            findings.expect(name, expected=declared, found=shown)
+            return False
+    findings.expect(name, expected=declared, found=declared)
+    return True
 
 
 def prove_manifest(subject: Subject, columns: Sequence[Column], inputs: Mapping[str, str], findings: Findings) -> None:

@@ -98,6 +98,8 @@ class Draw:
                 if len(kept) < USERS_A_KIND or entry[0] < kept[-1][0]:
                     bisect.insort(kept, entry)
                     del kept[USERS_A_KIND:]
+                    if kind == "heaviest":  # what is beyond the limit now stays beyond it
+                        del kept[_within_limit(kept) :]
                     taken.add(int(place))
         return sorted(taken)
 
@@ -112,11 +114,15 @@ class Draw:
             like: A series of users, for their type.
         """
         kept = {kind: [user for _, user, _ in entries] for kind, entries in self._kept.items()}
-        weights = np.cumsum([events for _, _, events in self._kept["heaviest"]])
-        kept["heaviest"] = kept["heaviest"][: max(1, int((weights <= EVENTS_OF_HEAVIEST).sum()))]
         chosen = sorted({*self._at_random, *(user for users in kept.values() for user in users)})
         kinds = {kind: len(users) for kind, users in kept.items()}
         return Sample(pl.Series(chosen, dtype=like.dtype), self._population, self._size, kinds)
+
+
+def _within_limit(heaviest: list[tuple[float, Any, int]]) -> int:
+    """How many of the heaviest users are proven."""
+    weights = np.cumsum([events for _, _, events in heaviest])
+    return max(1, int((weights <= EVENTS_OF_HEAVIEST).sum()))
 
 
 def choose_users(

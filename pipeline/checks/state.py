@@ -18,7 +18,7 @@ from pipeline.checks.reading import (
     events_by_user,
     prove_files,
     prove_manifest,
-    prove_schema,
+    prove_schemas,
     range_problems,
     states_by_user,
 )
@@ -30,6 +30,7 @@ from pipeline.store import (
     ContentHash,
     DataFile,
     Manifest,
+    file_sha256,
     previous,
     read_blocks,
     read_files,
@@ -66,6 +67,8 @@ def prove_state(subject: Subject, findings: Findings, *, deep: bool) -> dict[str
     }
     own = [file for file in manifest.files if file.path not in taken_over]
     prove_files(replace(subject, manifest=replace(manifest, files=own)), findings)
+    if parts is not None and before is not None:
+        _prove_former(subject, before, findings)
     if any(not finding.passed for finding in findings.found):
         return {}
     columns = state_columns(subject.features, subject.dataset)
@@ -149,11 +152,12 @@ class _StateProof:
         findings, sums = self.findings, dict[str, int]()
         for role in ("opening", "closing"):
             files = [file for file in own if file.role == role]
-            declared = [f"{name} {dtype}" for name, dtype in self.schema.items()]
-            odd = [file for file in files if _schema_of(self.folder / file.path) != declared]
-            some = read_files(self.folder, (odd or files)[:1], self.schema)
-            prove_schema(some, self.columns, findings, name=f"columns of {role} are as declared")
-            if odd:
+            if not prove_schemas(
+                [self.folder / file.path for file in files],
+                self.columns,
+                findings,
+                name=f"columns of {role} are as declared",
+            ):
                 return None
             problems, misstated, ascending = [], [], True
             with findings.timed("reading back"):
@@ -205,6 +209,8 @@ class _StateProof:
         """All of `closing`: by what the day adds to the day before, and row by row where that cannot be told."""
         findings, manifest, before, parts = self.findings, self.subject.manifest, self.before, self.parts
         rows: int = manifest.counts["closing_rows"]
+        counted = {"users": users, "new_users": users - day.opened, "closing_rows": rows}
+        findings.expect("users as recorded", expected=counted, found=dict(manifest.counts))
         rows_before: int = before.counts["closing_rows"] if before else 0
         version_before = int(before.version("closing"), 16) if before else 0
         if before is not None and [column["name"] for column in before.columns] != list(self.schema):
@@ -299,6 +305,18 @@ def _count_users(subject: Subject) -> pl.DataFrame:
     return pl.concat(counts).group_by("user_id").agg(pl.col("events").sum()).sort("user_id")
 
 
+def _prove_former(subject: Subject, before: Manifest, findings: Findings) -> None:
+    """The files that the day looks its users up in, and takes over, are as they were written: footers have no checksum."""
+    folder = subject.store.directory("user_state", before.day)
+    with findings.timed("checksums of yesterday's closing"):
+        damaged = [
+            str(folder / file.path)
+            for file in before.of_role("closing")
+            if not (folder / file.path).exists() or file_sha256(folder / file.path) != file.sha256
+        ]
+    findings.expect("files of yesterday's closing have their recorded checksums", expected=[], found=damaged)
+
+
 def _total(folder: Path, files: Sequence[DataFile], schema: dict[str, pl.DataType]) -> tuple[int, int]:
     """How many users some files hold, and the sum of the hashes of their latest rows."""
     rows = total = 0
@@ -306,17 +324,3 @@ def _total(folder: Path, files: Sequence[DataFile], schema: dict[str, pl.DataTyp
         rows += block.height
         total += row_hash_sum(block)
     return rows, total & MASK_128
-
-
-def _schema_of(path: Path) -> list[str]:
-    found = pl.scan_parquet(path, glob=False).collect_schema()
-    return [f"{column} {dtype}" for column, dtype in found.items()]
-
-
-def _misstated(users: pl.Series, bounds: Sequence[tuple[Any, Any] | None], file: DataFile) -> list[str]:
-    """Whether a block holds users outside the bounds that its row groups state."""
-    if any(bound is None for bound in bounds):
-        return []
-    stated = [bound for bound in bounds if bound is not None]
-    first, last = stated[0][0], stated[-1][1]
-    return [] if (first, last) == (users[0], users[-1]) else [f"{file.path}: {first}..{last}"]

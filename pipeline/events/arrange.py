@@ -1,6 +1,6 @@
 """Accepted rows to the stored order of their day, within a memory budget: by ranges of users where they are many."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +49,12 @@ class Arranger:
         """Adds the next R rows; `day_R` is int32."""
         self._parts.add(frame, day_R)
 
-    def ranges(self, day: int) -> Iterator[pl.DataFrame]:
-        """The rows of a day in stored order, whole users together, each frame about as large as a part at most."""
-        return ahead(self._sorted(day))
+    def ranges(self, day: int) -> Generator[pl.DataFrame, None, None]:
+        """The rows of a day in stored order, whole users together, each frame about as large as a part at most.
+
+        Who stops early has to close it.
+        """
+        return ahead(self._sorted(day), waits=True)
 
     def forget(self, day: int) -> None:
         """Gives back the room that this day and earlier ones take; these are not asked for again."""
@@ -79,12 +82,11 @@ class Arranger:
         if sample.min() == sample.max():
             yield sort_rows(joined(list(self._parts.of(day, number, number + 1))))
             return
-        inner = Arranger(
-            budget_bytes=self._parts.part_bytes, directory=self._directory / str(number), borders=_borders(sample)
-        )
+        directory = self._directory / f"{day}-{number}"
+        inner = Arranger(budget_bytes=self._parts.part_bytes, directory=directory, borders=_borders(sample))
         for piece in self._parts.of(day, number, number + 1):
             inner.add(piece, np.full(piece.height, day, dtype=np.int32))
-        yield from inner.ranges(day)
+        yield from inner._sorted(day)
         inner.forget(day)
 
     def _range_of(self, frame: pl.DataFrame) -> np.ndarray:

@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 
@@ -127,12 +127,11 @@ class _Making:
             return
         with self._noting(day):
             rows_in = self._reader_of(day).counts_of(day)["in"]
-            rejected = rejected_of([self.refused], day)
-            refuse_bad_day(day, self.dataset, self.store, self.run, rows_in, rejected)
+            refuse_bad_day(day, self.dataset, self.store, self.run, rows_in, self.refused)
             # Also removes what was written when it is another day that ends the run.
             staging = stagings.enter_context(self.store.stage("events", day, run=self.run))
-            with staging:
-                written = _write_events(self.accepted.ranges(day_number(day)), self.dataset, staging)
+            with staging, closing(self.accepted.ranges(day_number(day))) as ranges:
+                written = _write_events(ranges, self.dataset, staging)
             self.written[day] = (staging, written)
             self.report(f"events {day}: {written.rows:,} rows sorted and written")
         self.accepted.forget(day_number(day))

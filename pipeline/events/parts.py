@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from pipeline.contracts import PipelineError
 from pipeline.store import writing
 
 DAY = "_day"
@@ -87,7 +88,8 @@ class DayParts:
         batches: list[pa.RecordBatch] = []
         for part in self._parts:
             rows = part.between(day * RANGES + first, day * RANGES + behind)
-            if batches and (isinstance(rows, pl.DataFrame) or (rows and rows[0].schema != batches[0].schema)):
+            other = isinstance(rows, pl.DataFrame) or (rows and batches and rows[0].schema != batches[0].schema)
+            if batches and (other or sum(batch.nbytes for batch in batches) > self.part_bytes):
                 yield _frame(batches)
                 batches = []
             if isinstance(rows, pl.DataFrame):
@@ -217,9 +219,15 @@ class _Batches:
         first = int(np.searchsorted(self.starts, start, side="right")) - 1
         behind = int(np.searchsorted(self.starts, stop, side="left"))
         found: list[pa.RecordBatch] = []
-        with self.path.open("rb", buffering=0) as file:
-            file.seek(int(self.offsets[first]))
-            messages = pa.py_buffer(file.read(int(self.offsets[behind] - self.offsets[first])))
+        size = int(self.offsets[behind] - self.offsets[first])
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                file.seek(int(self.offsets[first]))
+                messages = pa.py_buffer(file.read(size))
+        except OSError as error:
+            raise self._unreadable(error.strerror or str(error)) from None
+        if messages.size != size:
+            raise self._unreadable(f"found {messages.size:,} bytes of {size:,}")
         for number in range(first, behind):
             offset, size = self.offsets[number] - self.offsets[first], self.offsets[number + 1] - self.offsets[number]
             batch = pa.ipc.read_record_batch(messages.slice(int(offset), int(size)), self.schema)
@@ -227,6 +235,12 @@ class _Batches:
             end = min(stop, int(self.starts[number + 1])) - int(self.starts[number])
             found.append(batch.slice(begin, end - begin))
         return found
+
+    def _unreadable(self, why: str) -> PipelineError:
+        return PipelineError(
+            f"{self.path}: rows that did not fit into [compute] memory cannot be read back ({why}); check that disk and run "
+            "the day again"
+        )
 
 
 def _frame(batches: list[pa.RecordBatch]) -> pl.DataFrame:

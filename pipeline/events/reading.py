@@ -121,7 +121,7 @@ class DaysReader:
         places = _Places(len(self.days))
         days = _DaysOfFile(self.dataset.partitions.start)
         checked: pl.Schema | None = None
-        for block in ahead(reader):
+        for block in ahead(iter(reader)):
             schema = block.sql_frame.schema
             if schema != checked:
                 check_origins(schema, self.dataset, file=file.name)

@@ -1,6 +1,7 @@
 """Rows that are refused: their table, the raw text of dropped duplicates, and the day that holds too many of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
@@ -12,7 +13,8 @@ from pipeline.events.convert import ACCEPTED, RANK
 from pipeline.events.parts import DayParts
 from pipeline.events.reading import DayRows, DaysReader, day_number
 from pipeline.events.reasons import REASONS
-from pipeline.store import POLARS_DTYPES, Store, safe_run
+from pipeline.store import POLARS_DTYPES, ROW_GROUP_ROWS, Store, safe_run, writing
+from pipeline.store.parquet import write_blocks
 
 ROW_ID_BITS = 44  # beside them there is room for any day
 
@@ -85,32 +87,50 @@ def _keys(day: np.ndarray | int, row_id: np.ndarray) -> np.ndarray:
     return day * 2**ROW_ID_BITS + row_id
 
 
-def refuse_bad_day(day: date, dataset: Dataset, store: Store, run: str, rows_in: int, rejected: pl.DataFrame) -> None:
+def refuse_bad_day(day: date, dataset: Dataset, store: Store, run: str, rows_in: int, refused: DayParts) -> None:
     """Stops a day of which too much is refused; its refused rows are left in `_failed/<run>/`.
 
     Raises:
         PipelineError: More than `max_rejected_share` of the day's rows are refused; with the leading reasons.
     """
-    share = rejected.height / max(1, rows_in)
+    rows = int(refused.rows_of(day_number(day)).sum())
+    share = rows / max(1, rows_in)
     if share <= dataset.quality.max_rejected_share:
         return
     directory = store.failed_directory(run, "rejected_events", day)
-    directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{safe_run(run)}-0.parquet"
-    rejected.write_parquet(path)
-    leading = (
-        rejected.group_by("reason", maintain_order=True)
-        .agg(pl.len(), pl.first("column", "raw"))
-        .sort("len", descending=True)
-    )
-    reasons = ", ".join(f"{row['reason']} {row['len']:,}" for row in leading.head(3).iter_rows(named=True))
-    first = leading.row(0, named=True)
-    example = f"column {first['column']}, " if first["column"] else ""
+    of_reason: dict[str, _OfReason] = {}
+    with writing(f"rejected_events of {day}", directory, path):
+        directory.mkdir(parents=True, exist_ok=True)
+        frames = _counted(refused.of(day_number(day)), of_reason)
+        write_blocks(frames, path, row_group_rows=ROW_GROUP_ROWS)
+    leading = sorted(of_reason.items(), key=lambda found: -found[1].rows)
+    reasons = ", ".join(f"{reason} {found.rows:,}" for reason, found in leading[:3])
+    first = leading[0][1]
+    example = f"column {first.column}, " if first.column else ""
     raise PipelineError(
-        f"events of {day}: {rejected.height:,} of {rows_in:,} rows ({share:.1%}) are refused, more than "
-        f"max_rejected_share = {dataset.quality.max_rejected_share}: {reasons} ({example}for example {first['raw'][:120]!r}); "
+        f"events of {day}: {rows:,} of {rows_in:,} rows ({share:.1%}) are refused, more than "
+        f"max_rejected_share = {dataset.quality.max_rejected_share}: {reasons} ({example}for example {first.raw[:120]!r}); "
         f"they lie in {path}: mend the log or the dataset file, or raise [quality] max_rejected_share"
     )
+
+
+@dataclass
+class _OfReason:
+    """The rows of one reason: how many there are, and of the first its column at fault and its text."""
+
+    column: str | None
+    raw: str
+    rows: int = 0
+
+
+def _counted(frames: Iterator[pl.DataFrame], of_reason: dict[str, _OfReason]) -> Iterator[pl.DataFrame]:
+    """The same rows, counted by reason while they stream by: there may be as many as there are rows in the log."""
+    for frame in frames:
+        found = frame.group_by("reason", maintain_order=True).agg(pl.len(), pl.first("column", "raw"))
+        for reason, rows, column, raw in found.select("reason", "len", "column", "raw").iter_rows():
+            of_reason.setdefault(reason, _OfReason(column, raw)).rows += rows
+        yield frame
 
 
 def _schema() -> dict[str, pl.DataType]:

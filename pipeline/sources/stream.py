@@ -50,8 +50,8 @@ def compression_of(name: str, declared: str | None) -> str:
 
 
 @contextmanager
-def thread_aside() -> Iterator[ThreadPoolExecutor]:
-    """A thread that nobody waits for when its reader is dropped unfinished.
+def thread_aside(*, waits: bool = False) -> Iterator[ThreadPoolExecutor]:
+    """A thread that nobody waits for when its reader is dropped unfinished, unless it `waits`.
 
     A dropped reader may end while another thread starts, and both would wait for each other for ever.
     """
@@ -59,7 +59,7 @@ def thread_aside() -> Iterator[ThreadPoolExecutor]:
     try:
         yield thread
     finally:
-        thread.shutdown(wait=False, cancel_futures=True)
+        thread.shutdown(wait=waits, cancel_futures=True)
 
 
 class ByteStream:

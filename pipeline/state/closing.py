@@ -143,7 +143,10 @@ class _SortedFile:
                 parts.append(_matching(frame, users[first[some[0]] : stop[some[-1]]]))
         except (OSError, pa.ArrowException) as error:
             why = str(error).strip().splitlines()[0]
-            raise PipelineError(f"{self._path}: the file cannot be read ({why}); make this day again") from None
+            raise PipelineError(
+                f"{self._path}: the file cannot be read ({why}); restore it from a backup, or make user_state again with "
+                "force = true from the first day on whose manifest holds its checksum: later days share the file"
+            ) from None
         return pl.concat(parts)
 
     def close(self) -> None:

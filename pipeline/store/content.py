@@ -118,7 +118,7 @@ class _Names(_Column):
 
     def update_codes(self, codes: np.ndarray, names: list[str | None]) -> None:
         """Adds the next rows: positions in `names`, of which the last may be the missing one."""
-        if codes.dtype == np.uint8 and len(names) < UNNUMBERED:
+        if codes.dtype == np.uint8 and len(names) < UNNUMBERED and len(self._number) < UNNUMBERED:
             numbered = bytes(UNNUMBERED if n is None else self._number.get(n, UNNUMBERED) for n in names)
             # Python's table look-up for bytes takes a tenth of the time of numpy's.
             found = np.frombuffer(codes.tobytes().translate(numbered.ljust(256, bytes([UNNUMBERED]))), np.uint8)

@@ -67,6 +67,7 @@ class Currency:
         """Why a day is not current, as half a sentence; None when it is."""
         pending: list[Node] = [(asset, day)]
         looked_at: dict[Node, Judged] = {}
+        waited: set[Node] = set()
         while pending:  # not recursive: a chain is as long as its history
             node = pending[-1]
             if node in self._judged:
@@ -76,7 +77,13 @@ class Currency:
                 signature, lineage = self._store.lineage(*node)
                 looked_at[node] = Judged(signature, lineage, [needed for needed, _, _ in _inputs(lineage, node[1])])
             waiting = [needed for needed in looked_at[node].needed if needed not in self._judged]
+            if waiting and node in waited:  # for what waits for it
+                found = looked_at[node]
+                found.problem, found.cause = f"{node[0]} of {node[1]} rests on itself: its manifest is damaged", node
+                self._judged[node] = found
+                continue
             if waiting:
+                waited.add(node)
                 pending.extend(waiting)
                 continue
             pending.pop()

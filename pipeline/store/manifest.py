@@ -165,9 +165,11 @@ def read_lineage(path: Path) -> Lineage | None:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise PipelineError(f"{path}: the manifest cannot be read ({error}); make this day again") from None
     first, stop = text.find(b'\n "inputs": {'), text.find(b',\n "counts": {')  # a line break is never part of a value
     if text.startswith(HEAD) and 0 < first < stop:  # as `Store.commit` writes it: not all of it need be parsed
-        with suppress(ValueError):
+        with suppress(ValueError, KeyError):
             entry = json.loads(b"{" + text[first:stop] + b"}")
             return Lineage(entry["inputs"], entry["content_version"])
     manifest = read_manifest(path)
@@ -190,18 +192,21 @@ def read_manifest(path: Path) -> Manifest | None:
         raise PipelineError(
             f"{path}: found manifest format {entry.get('format')}, expected {FORMAT}; use the release that wrote it"
         )
-    return Manifest(
-        asset=entry["asset"],
-        day=date.fromisoformat(entry["day"]),
-        rows=entry["rows"],
-        files=[DataFile(**file) for file in entry["files"]],
-        columns=entry["columns"],
-        config=entry["config"],
-        code=entry["code"],
-        inputs=entry["inputs"],
-        content_version=entry["content_version"],
-        counts=entry.get("counts", {}),
-        proof=entry["proof"],
-        size=entry.get("size"),
-        raw_files=entry.get("raw_files", ()),
-    )
+    try:
+        return Manifest(
+            asset=entry["asset"],
+            day=date.fromisoformat(entry["day"]),
+            rows=entry["rows"],
+            files=[DataFile(**file) for file in entry["files"]],
+            columns=entry["columns"],
+            config=entry["config"],
+            code=entry["code"],
+            inputs=entry["inputs"],
+            content_version=entry["content_version"],
+            counts=entry.get("counts", {}),
+            proof=entry["proof"],
+            size=entry.get("size"),
+            raw_files=entry.get("raw_files", ()),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise PipelineError(f"{path}: the manifest is damaged ({error!r}); make this day again") from None

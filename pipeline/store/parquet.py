@@ -48,7 +48,7 @@ def write_blocks(frames: Iterable[pl.DataFrame], path: Path, *, row_group_rows: 
     Raises:
         OSError: The disk is full, or the file cannot be written.
     """
-    rows = 0
+    rows = waiting_rows = 0
     writer: pq.ParquetWriter | None = None
     waiting: list[pl.DataFrame] = []
     try:
@@ -58,11 +58,12 @@ def write_blocks(frames: Iterable[pl.DataFrame], path: Path, *, row_group_rows: 
                 writer = pq.ParquetWriter(path, schema, **_encodings(schema, runs=()))
             waiting.append(frame)
             rows += frame.height
-            if sum(part.height for part in waiting) >= row_group_rows:
+            waiting_rows += frame.height
+            if waiting_rows >= row_group_rows:
                 held = pl.concat(waiting)
                 whole = held.height - held.height % row_group_rows
                 writer.write_table(_arrow(held[:whole]), row_group_size=row_group_rows)
-                waiting = [held[whole:]]
+                waiting, waiting_rows = [held[whole:]], held.height - whole
         assert writer is not None, f"{path}: a file needs at least one frame"
         left = pl.concat(waiting)
         if left.height:

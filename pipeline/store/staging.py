@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from pipeline.contracts import Column, PipelineError
 from pipeline.store.manifest import DataFile, Manifest, Recipe
@@ -60,10 +61,18 @@ class Staging:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._threads.shutdown(cancel_futures=kind is not None)
-        if kind is not None:
-            for path in self._paths:
-                path.unlink(missing_ok=True)
+        failed = kind is not None
+        try:
+            if not failed:
+                self._take_written()
+        except PipelineError:
+            failed = True
+            raise
+        finally:
+            self._threads.shutdown(cancel_futures=failed)
+            if failed:
+                for path in self._paths:
+                    path.unlink(missing_ok=True)
 
     def write(self, frame: pl.DataFrame, *, role: str | None = None) -> None:
         """Writes the next file `<run>-<n>.parquet` while the caller goes on; waits while `WRITERS` others are written.
@@ -141,8 +150,7 @@ class Staging:
         Raises:
             PipelineError: A file cannot be written.
         """
-        while self._writing:
-            self._files.append(self._writing.popleft().result())
+        self._take_written()
         manifest = Manifest(
             asset=self.asset,
             day=self.day,
@@ -158,6 +166,10 @@ class Staging:
             raw_files=raw_files,
         )
         return Staged(manifest, self.run, self.directory, facts)
+
+    def _take_written(self) -> None:
+        while self._writing:
+            self._files.append(self._writing.popleft().result())
 
     def _new_file(self, create: Callable[[Path], None]) -> Path:
         while True:
@@ -197,7 +209,7 @@ def writing(what: str, directory: Path, *leftovers: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (OSError, pl.exceptions.ComputeError) as error:
+    except (OSError, pa.ArrowException, pl.exceptions.ComputeError) as error:
         for path in leftovers:
             path.unlink(missing_ok=True)
         raise PipelineError(

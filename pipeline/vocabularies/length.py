@@ -22,10 +22,11 @@ def index_directory(store: Store, vocabulary: str) -> Path:
 def longest_length(store: Store, vocabulary: str) -> int:
     """The longest log that a published day may have seen; from the manifests of all days where nothing is noted."""
     noted = _noted(index_directory(store, vocabulary))
-    if noted:
-        return max(noted)
-    manifests = (store.manifest(vocabulary, day) for day in store.days(vocabulary))
-    return max((manifest.size or 0 for manifest in manifests if manifest is not None), default=0)
+    days = store.days(vocabulary)
+    # The newest day is asked in any case: a backup may bring an older log back together with what was noted of it.
+    manifests = (store.manifest(vocabulary, day) for day in (days[-1:] if noted else days))
+    sizes = (manifest.size or 0 for manifest in manifests if manifest is not None)
+    return max([*noted, *sizes], default=0)
 
 
 def note_length(folder: Path, length: int) -> None:

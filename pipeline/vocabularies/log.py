@@ -103,8 +103,8 @@ class Segments:
         return len(self.entries)
 
     def digest(self, first: int, last: int) -> str:
-        """Tells segments from others of the same numbers, by their sizes and times; `last` is not one of them."""
-        return xxhash.xxh3_128_hexdigest(self._stats[2 * first : 2 * last].tobytes())
+        """Tells segments from others of the same numbers, by their sizes, times and places on the disk; `last` is not one of them."""
+        return xxhash.xxh3_128_hexdigest(self._stats[3 * first : 3 * last].tobytes())
 
     def newest(self) -> tuple[int, int, int] | None:
         """Tells the log from what it was: number, file and time of the last segment."""
@@ -163,9 +163,10 @@ class Segments:
 
     @cached_property
     def _stats(self) -> np.ndarray:
-        """int64 [2 * segments], bytes and time of each."""
+        """int64 [3 * segments], bytes, time and place on the disk of each: a copy of a log gets an index of its own."""
         found = [entry.stat() for entry in self.entries]
-        return np.array([[one.st_size, one.st_mtime_ns] for one in found], dtype=np.int64).reshape(-1)
+        facts = [[one.st_size, one.st_mtime_ns, one.st_ino % 2**63] for one in found]
+        return np.array(facts, dtype=np.int64).reshape(-1)
 
 
 @dataclass(frozen=True, slots=True)
