@@ -5,6 +5,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from itertools import permutations
 
 import numpy as np
 import polars as pl
@@ -326,6 +327,20 @@ def test_a_draw_does_not_depend_on_how_users_pass_by(users: list[int], places: l
         "heaviest": len(users),
     }
     assert all(at_once.kinds[kind] == min(20, number) for kind, number in kinds.items())
+
+
+@pytest.mark.parametrize("order", list(permutations([150_000, 100_000, 40_000])))
+@pytest.mark.parametrize("users_a_call", [1, 100, 1000])
+def test_the_heaviest_are_proven_up_to_a_limit_of_events(order: tuple[int, ...], users_a_call: int) -> None:
+    """150,000 and 100,000 are more than 200,000; the third must not come in because the second was left out."""
+    events = np.ones(1000, dtype=np.int64)
+    events[[100, 500, 900]] = order
+    draw = Draw(seed="day", population=1000)
+    for start in range(0, 1000, users_a_call):
+        some = slice(start, start + users_a_call)
+        draw.offer(pl.Series(range(1000))[some], events[some], {})
+    assert draw.sample(pl.Series([0])).kinds["heaviest"] == 1
+    assert len(draw.chosen()) in (200, 201)
 
 
 def test_two_tables_are_cut_at_the_same_rows() -> None:

@@ -98,14 +98,13 @@ class Draw:
                 if len(kept) < USERS_A_KIND or entry[0] < kept[-1][0]:
                     bisect.insort(kept, entry)
                     del kept[USERS_A_KIND:]
-                    if kind == "heaviest":  # what is beyond the limit now stays beyond it
-                        del kept[_within_limit(kept) :]
-                    taken.add(int(place))
+                    if entry in self._proven(kind):
+                        taken.add(int(place))
         return sorted(taken)
 
     def chosen(self) -> set[Any]:
         """The users in the sample for now."""
-        return {*self._at_random, *(user for kept in self._kept.values() for _, user, _ in kept)}
+        return {*self._at_random, *(user for kind in KINDS for _, user, _ in self._proven(kind))}
 
     def sample(self, like: pl.Series) -> Sample:
         """The sample, when all users have passed by.
@@ -113,16 +112,16 @@ class Draw:
         Args:
             like: A series of users, for their type.
         """
-        kept = {kind: [user for _, user, _ in entries] for kind, entries in self._kept.items()}
-        chosen = sorted({*self._at_random, *(user for users in kept.values() for user in users)})
-        kinds = {kind: len(users) for kind, users in kept.items()}
-        return Sample(pl.Series(chosen, dtype=like.dtype), self._population, self._size, kinds)
+        kinds = {kind: len(self._proven(kind)) for kind in KINDS}
+        return Sample(pl.Series(sorted(self.chosen()), dtype=like.dtype), self._population, self._size, kinds)
 
-
-def _within_limit(heaviest: list[tuple[float, Any, int]]) -> int:
-    """How many of the heaviest users are proven."""
-    weights = np.cumsum([events for _, _, events in heaviest])
-    return max(1, int((weights <= EVENTS_OF_HEAVIEST).sum()))
+    def _proven(self, kind: str) -> list[tuple[float, Any, int]]:
+        """Those of a kind that are proven; of the heaviest only so many, and who is beyond the limit stays beyond it."""
+        kept = self._kept[kind]
+        if kind != "heaviest":
+            return kept
+        weights = np.cumsum([events for _, _, events in kept])
+        return kept[: max(1, int((weights <= EVENTS_OF_HEAVIEST).sum()))]
 
 
 def choose_users(

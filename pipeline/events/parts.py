@@ -86,16 +86,18 @@ class DayParts:
         """
         self._end()
         batches: list[pa.RecordBatch] = []
+        height = 0
         for part in self._parts:
             rows = part.between(day * RANGES + first, day * RANGES + behind)
             other = isinstance(rows, pl.DataFrame) or (rows and batches and rows[0].schema != batches[0].schema)
-            if batches and (other or sum(batch.nbytes for batch in batches) > self.part_bytes):
+            if batches and (other or height > self.rows_of_a_part):
                 yield _frame(batches)
-                batches = []
+                batches, height = [], 0
             if isinstance(rows, pl.DataFrame):
                 yield rows
             else:
                 batches += rows
+                height += sum(batch.num_rows for batch in rows)
         if batches:
             yield _frame(batches)
 
