@@ -148,8 +148,8 @@ MUTANTS = (
     Mutant(
         "state keyed by index",
         "outputs/engine.py",
-        "tensors = opening_tensors(opening, users, columns,",
-        "tensors = opening_tensors(opening, self._users.index_of(users).cast(users.dtype), columns,",
+        "carried_tensors(feature, opening, users,",
+        "carried_tensors(feature, opening, self._users.index_of(users).cast(users.dtype),",
         ("test_splitting.py",),
     ),
     Mutant(
@@ -178,15 +178,15 @@ MUTANTS = (
     Mutant(
         "refused rows not counted",
         "events/reading.py",
-        "self._rows_in[present] += counts",
-        "self._rows_in[present] += np.bincount(place, rank[positions] == 255, len(self.days))[present].astype(np.int64)",
+        "self._rows_in[taken.days] += taken.rows",
+        "self._rows_in[taken.days] += [sum(rank[taken.positions[taken.day == self._numbers[n]]] == 255) for n in taken.days]",
         ("test_events_days.py",),
     ),
     Mutant(
         "oracle sample empty",
         "checks/sampling.py",
-        "return Sample(pl.Series(chosen, dtype=like.dtype),",
-        "return Sample(pl.Series(chosen[:0], dtype=like.dtype),",
+        "return Sample(pl.Series(sorted(self.chosen()), dtype=like.dtype),",
+        "return Sample(pl.Series(sorted(self.chosen())[:0], dtype=like.dtype),",
         ("test_publish.py", "test_proof_passes.py"),
     ),
     Mutant(

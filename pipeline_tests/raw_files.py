@@ -1,5 +1,6 @@
 """Raw files for the tests of `pipeline.sources`: a dataset file around them, and all that a reader delivers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ import polars as pl
 
 from pipeline.config import Dataset
 from pipeline.sources import RawFile, find_files, read_blocks
+
+PRICE = {"price": {"from": "p", "type": "float64"}}
 
 
 def dataset(folder: Path, path: str, **source: Any) -> Dataset:
@@ -30,11 +33,18 @@ def dataset(folder: Path, path: str, **source: Any) -> Dataset:
     return Dataset.model_validate(raw).model_copy(update={"file": folder / "dataset.toml"})
 
 
-def declared_raw(tmp: Path, **columns: object) -> Dataset:
+def declared_raw(
+    folder: Path,
+    *,
+    start: str = "2024-03-01",
+    end: str = "2024-03-02",
+    extra: Mapping[str, Any] = PRICE,
+    **columns: Any,
+) -> Dataset:
     """A dataset file for the second reading; `columns` replaces parts of [columns]."""
     raw = {
         "name": "raw",
-        "partitions": {"start": "2024-03-01", "end": "2024-03-02"},
+        "partitions": {"start": start, "end": end},
         "source": {"path": "{date}.csv"},
         "columns": {
             "user_id": {"from": "u", "type": "int64"},
@@ -44,10 +54,10 @@ def declared_raw(tmp: Path, **columns: object) -> Dataset:
             **columns,
         },
         "actions": {"names": ["view", "buy"]},
-        "extra": {"price": {"from": "p", "type": "float64"}},
+        "extra": extra,
         "store": {"root": "out"},
     }
-    return Dataset.model_validate(raw).model_copy(update={"file": tmp / "dataset.toml"})
+    return Dataset.model_validate(raw).model_copy(update={"file": folder / "dataset.toml"})
 
 
 @dataclass

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.events.ahead import ahead
 from pipeline.sources import find_files
-from pipeline.sources.stream import ByteStream, thread_aside
+from pipeline.sources.stream import ByteStream
+from pipeline.threads import ahead, thread_aside
 from pipeline_tests.raw_files import dataset
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from itertools import permutations
@@ -181,19 +180,17 @@ def look_at_features(
     sampled = SampledRows(Draw(seed="day", population=users.n_unique()))
     known = pl.DataFrame({"user": list(past), "us": list(past.values())}, schema={"user": users.dtype, "us": pl.Int64})
     known = known.sort("user")
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        rows = FeatureRows(
-            columns=feature_columns(blocks[0]),
-            action_names=ACTIONS,
-            past=Past(known["user"], known["us"].to_numpy()),
-            look_up={name: ReverseLookUp(ids) for name, ids in look_up.items()},
-            borders=np.array([0, users.len() - 1]),
-            sampled=sampled,
-            thread=thread,
-        )
-        for block in blocks:
-            rows.add(block, pl.DataFrame())
-        rows.finish()
+    rows = FeatureRows(
+        columns=feature_columns(blocks[0]),
+        action_names=ACTIONS,
+        past=Past(known["user"], known["us"].to_numpy()),
+        look_up={name: ReverseLookUp(ids) for name, ids in look_up.items()},
+        borders=np.array([0, users.len() - 1]),
+        sampled=sampled,
+    )
+    for block in blocks:
+        rows.add(block, pl.DataFrame())
+    rows.finish()
     return rows, sampled
 
 

@@ -15,6 +15,7 @@ from pipeline.events.convert import ACCEPTED, convert_block
 from pipeline.events.reasons import REASONS
 from pipeline.events.times.unit_doctor import UnitDoctor
 from pipeline.sources import RawBlock
+from pipeline_tests.raw_files import declared_raw
 
 NOON_US = 1_583_064_000_000_000  # 2020-03-01T12:00:00Z, a Sunday
 GOOD = {"u": "1", "i": "a", "t": "1583064000", "a": "view"}
@@ -25,22 +26,7 @@ ODD = st.sampled_from(
 
 
 def declared(columns: dict[str, dict[str, Any]], extra: dict[str, dict[str, Any]] | None = None) -> Dataset:
-    raw = {
-        "name": "agree",
-        "partitions": {"start": "2020-03-01", "end": "2020-03-02"},
-        "source": {"path": "{date}.csv"},
-        "columns": {
-            "user_id": {"from": "u", "type": "int64"},
-            "item_id": {"from": "i", "type": "string"},
-            "timestamp": {"from": "t", "unit": "s"},
-            "action": {"from": "a"},
-            **columns,
-        },
-        "actions": {"names": ["view", "buy"]},
-        "extra": extra or {},
-        "store": {"root": "out"},
-    }
-    return Dataset.model_validate(raw).model_copy(update={"file": Path("dataset.toml")})
+    return declared_raw(Path(), start="2020-03-01", end="2020-03-02", extra=extra or {}, **columns)
 
 
 def both(cells: dict[str, pl.Series], dataset: Dataset) -> tuple[list[Any], list[Any]]:

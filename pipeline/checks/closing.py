@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.contracts import PipelineError
-from pipeline.store import DataFile, Manifest, Store
+from pipeline.state import REPAIR
+from pipeline.store import DataFile, Manifest, Store, unreadable
 
 GROUPS_AT_ONCE = 64
 
@@ -195,25 +195,17 @@ def _opened(path: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
-        raise _damaged(path, error) from None
+        raise unreadable(path, error, remedy=REPAIR) from None
 
 
 def _read(parquet: pq.ParquetFile, groups: list[int], columns: Sequence[str], path: Path) -> pl.DataFrame:
     try:
         table = parquet.read_row_groups(groups, columns=list(columns))
     except (OSError, pa.ArrowException) as error:
-        raise _damaged(path, error) from None
+        raise unreadable(path, error, remedy=REPAIR) from None
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
     return frame.select(columns)
-
-
-def _damaged(path: Path, error: Exception) -> PipelineError:
-    why = str(error).strip().splitlines()[0]
-    return PipelineError(
-        f"{path}: the file cannot be read ({why}); restore it from a backup, or make user_state again with "
-        "force = true from the first day on whose manifest holds its checksum: later days share the file"
-    )
 
 
 def _bounds(parquet: pq.ParquetFile) -> list[tuple[Any, Any] | None]:

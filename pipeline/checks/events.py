@@ -7,7 +7,7 @@ from pipeline.checks.findings import Findings
 from pipeline.checks.picked import PickedRows
 from pipeline.checks.raw_oracle import prove_raw, sample_raw
 from pipeline.checks.raw_sample import RawSample
-from pipeline.checks.reading import Subject, checksums, prove_manifest, prove_schema, prove_schemas
+from pipeline.checks.reading import Subject, of_whole_files, prove_manifest, prove_schemas
 from pipeline.events import REASONS, event_columns, rejected_columns
 from pipeline.store import RAW_PREFIX, ContentHash, manifest_schema
 
@@ -26,24 +26,10 @@ def prove_events(
     Returns:
         Figures about what was covered.
     """
-    looked = Findings()
-    with checksums(subject, aside) as sums:
-        try:
-            rejected = aside.rows().collect()
-            as_declared = _prove_schemas(subject, rejected, looked)
-            if sample is None:
-                with findings.timed("raw records counted and read again"):
-                    (sample,) = sample_raw([(subject, aside)])
-            rows = _look_at_rows(subject, sample, findings) if as_declared else None
-        except Exception:
-            if sums.prove(findings):
-                raise  # the files are as they were written
-            return {}
-        if not sums.prove(findings):
-            return {}
-    findings.found += looked.found
-    if rows is None:
+    seen = of_whole_files(lambda looked: _look(subject, aside, sample, looked, findings), findings, subject, aside)
+    if seen is None:
         return {}
+    rows, rejected, sample = seen
     rows.mark(rejected["row_id"])
     _prove_rows(subject, aside, rejected, rows, findings)
     _prove_rejected(subject, aside, rejected, findings)
@@ -59,11 +45,18 @@ def prove_events(
     }
 
 
-def _prove_schemas(subject: Subject, rejected: pl.DataFrame, findings: Findings) -> bool:
-    columns = event_columns(subject.dataset)
-    prove_schemas(subject.paths(), columns, findings, name="columns of events are as declared")
-    prove_schema(rejected, rejected_columns(), findings, name="columns of rejected_events are as declared")
-    return all(finding.passed for finding in findings.found)
+def _look(
+    subject: Subject, aside: Subject, sample: RawSample | None, looked: Findings, findings: Findings
+) -> tuple[EventRows, pl.DataFrame, RawSample] | None:
+    """The rows of both tables and of the raw files; None where the tables have other columns than declared."""
+    for table, columns in ((subject, event_columns(subject.dataset)), (aside, rejected_columns())):
+        name = f"columns of {table.manifest.asset} are as declared"
+        if not prove_schemas(table.paths(), columns, looked, name=name):
+            return None
+    if sample is None:
+        with findings.timed("raw records counted and read again"):
+            (sample,) = sample_raw([(subject, aside)])
+    return _look_at_rows(subject, sample, findings), aside.rows().collect(), sample
 
 
 def _look_at_rows(subject: Subject, sample: RawSample, findings: Findings) -> EventRows:

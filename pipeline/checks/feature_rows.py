@@ -1,7 +1,6 @@
 """The pass over all rows of a day of `features`, as they lie on disk."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +70,6 @@ class FeatureRows:
         look_up: `user` and `item`: their indices in reverse.
         borders: First and last rows of the files, counted over all of them, ascending.
         sampled: Keeps the rows of sampled users.
-        thread: Looks at values one by one while the rows are looked at user by user.
     """
 
     def __init__(
@@ -83,7 +81,6 @@ class FeatureRows:
         look_up: Mapping[str, ReverseLookUp],
         borders: np.ndarray,
         sampled: SampledRows,
-        thread: Executor,
     ) -> None:
         self.content, self.actions, self.beside = ContentHash(), ContentHash(), ContentHash()
         self.one_hots = True
@@ -96,7 +93,6 @@ class FeatureRows:
         self.gaps = np.zeros(len(GAPS), dtype=np.int64)
         self._columns, self._action_names, self._scratch = columns, action_names, Scratch()
         self._past, self._look_up, self._borders, self._sampled = past, look_up, borders, sampled
-        self._thread = thread
         self._last: tuple[Any, int, int] | None = None  # user_id, time in us and user_index of the row before
 
     def add(self, frame: pl.DataFrame, beside: pl.DataFrame) -> None:
@@ -109,11 +105,8 @@ class FeatureRows:
         if problems := type_problems(frame, self._columns):
             self.problems += problems
             return
-        values = self._thread.submit(self._look_at_values, frame, beside)
-        try:
-            self._look_at_users(frame, beside)
-        finally:
-            values.result()
+        self._look_at_values(frame, beside)
+        self._look_at_users(frame, beside)
         self._rows += frame.height
 
     def finish(self) -> None:

@@ -1,7 +1,6 @@
 """Proofs about `features`: the same rows as `events`, and the values that the loop gives."""
 
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,14 @@ from pipeline.checks.feature_rows import ACTION_CODE, FeatureRows, Past
 from pipeline.checks.findings import FIRST_DIFFERENCES, Findings
 from pipeline.checks.invariants import Difference, moved_rows, wrong_one_hots
 from pipeline.checks.oracle import Loop, compare_columns, uncollected
-from pipeline.checks.reading import Subject, checksums, events_of, prove_manifest, prove_schemas, states_by_user
+from pipeline.checks.reading import Subject, events_of, of_whole_files, prove_manifest, prove_schemas, states_by_user
 from pipeline.checks.reverse import ReverseLookUp
 from pipeline.checks.sampled_rows import SampledRows
 from pipeline.checks.sampling import Draw, Sample
 from pipeline.config import Dataset
 from pipeline.features import output_columns
 from pipeline.outputs import feature_columns, features_recipe
-from pipeline.sources.stream import thread_aside
-from pipeline.store import Manifest, manifest_schema, read_files
+from pipeline.store import Manifest
 from pipeline.vocabularies import DayIds
 
 LOOP_ROWS = 1 << 16  # of one user that become Python values at a time
@@ -35,17 +33,7 @@ def prove_features(subject: Subject, findings: Findings) -> dict[str, Any]:
         subject: The day.
         findings: Where to note.
     """
-    looked = Findings()
-    with checksums(subject) as sums:
-        try:
-            proof = _look_at_rows(subject, looked, findings)
-        except Exception:
-            if sums.prove(findings):
-                raise  # the files are as they were written
-            return {}
-        if not sums.prove(findings):
-            return {}
-    findings.found += looked.found
+    proof = of_whole_files(lambda looked: _look_at_rows(subject, looked, findings), findings, subject)
     return {} if proof is None else proof.prove(findings)
 
 
@@ -61,14 +49,8 @@ def _look_at_rows(subject: Subject, looked: Findings, findings: Findings) -> "_P
     looked.expect("as many rows as events", expected=events.rows, found=subject.manifest.rows)
     if not all(finding.passed for finding in looked.found):
         return None
-    with thread_aside() as thread:
-        return _all_rows(subject, events, findings, thread)
-
-
-def _all_rows(subject: Subject, events: Manifest, findings: Findings, thread: Executor) -> "_Proof":
-    columns = feature_columns(subject.features, subject.dataset)
     with findings.timed("ids of the day in the vocabularies"):
-        proof = _Proof(subject, events, thread)
+        proof = _Proof(subject, events)
     only_events = _only_in_events(subject.dataset)
     blocks = subject.blocks([column.name for column in columns])
     pairs = (
@@ -86,9 +68,9 @@ def _all_rows(subject: Subject, events: Manifest, findings: Findings, thread: Ex
 class _Proof:
     """What the pass over all rows is given, and what follows from it."""
 
-    def __init__(self, subject: Subject, events: Manifest, thread: Executor) -> None:
+    def __init__(self, subject: Subject, events: Manifest) -> None:
         self._subject, self._events = subject, events
-        self._opening = _role(subject, subject.input("user_state"), "opening")
+        self._opening = subject.rows("opening", of=subject.input("user_state"))
         past = self._opening.select("user_id", "core.last_timestamp_us").collect()
         self._past_users = past["user_id"]
         self._population = subject.input("user_vocabulary").rows
@@ -101,7 +83,6 @@ class _Proof:
             look_up={name: _look_up(subject, name) for name in ("user", "item")},
             borders=_borders(subject.manifest),
             sampled=self._sampled,
-            thread=thread,
         )
 
     def prove(self, findings: Findings) -> dict[str, Any]:
@@ -204,12 +185,6 @@ def _borders(manifest: Manifest) -> np.ndarray:
     """First and last row of every file, counted over all files, ascending int64."""
     ends = np.cumsum([file.rows for file in manifest.files if file.rows], dtype=np.int64)
     return np.unique(np.concatenate([np.append(0, ends[:-1]), ends - 1])) if len(ends) else ends
-
-
-def _role(subject: Subject, manifest: Manifest, role: str) -> pl.LazyFrame:
-    return read_files(
-        subject.store.directory(manifest.asset, manifest.day), manifest.of_role(role), manifest_schema(manifest)
-    )
 
 
 def _look_up(subject: Subject, name: str) -> ReverseLookUp:

@@ -1,13 +1,12 @@
 """Reads what was written back from disk; the only thing that proofs look at."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -15,7 +14,6 @@ import pyarrow.parquet as pq
 from pipeline.checks.findings import Findings
 from pipeline.config import Dataset
 from pipeline.contracts import Column, Event, Feature
-from pipeline.events.ahead import ahead
 from pipeline.store import (
     POLARS_DTYPES,
     ROW_GROUP_ROWS,
@@ -28,6 +26,9 @@ from pipeline.store import (
     read_files,
     require_current,
 )
+from pipeline.threads import ahead
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,11 @@ class Subject:
     dataset: Dataset
     features: Sequence[Feature]
 
-    def rows(self, role: str | None = None) -> pl.LazyFrame:
-        """Its rows as they lie on disk."""
-        return _lazy(self.store, self.manifest, role)
+    def rows(self, role: str | None = None, *, of: Manifest | None = None) -> pl.LazyFrame:
+        """The rows as they lie on disk, its own or those of another day or asset."""
+        manifest = of or self.manifest
+        directory = self.store.directory(manifest.asset, manifest.day)
+        return read_files(directory, manifest.of_role(role), manifest_schema(manifest))
 
     def blocks(self, columns: Sequence[str], *, of: Manifest | None = None) -> Iterator[pl.DataFrame]:
         """Streams some columns as they lie on disk, read ahead in a thread; the action as Enum of the declared ones.
@@ -69,19 +72,14 @@ class Subject:
 
     def events(self) -> pl.LazyFrame:
         """The day's published events."""
-        return _lazy(self.store, self.input("events"), None)
-
-
-def _lazy(store: Store, manifest: Manifest, role: str | None) -> pl.LazyFrame:
-    directory = store.directory(manifest.asset, manifest.day)
-    return read_files(directory, manifest.of_role(role), manifest_schema(manifest))
+        return self.rows(of=self.input("events"))
 
 
 class Checksums:
     """The checksums of the files of some days, on their way while others read the files."""
 
     def __init__(self, subjects: Sequence[Subject], thread: ThreadPoolExecutor) -> None:
-        self._coming = [(subject, thread.submit(_damaged, subject)) for subject in subjects]
+        self._coming = [(subject, thread.submit(damaged_files, subject)) for subject in subjects]
 
     def prove(self, findings: Findings) -> bool:
         """Waits, notes whether every file is there with its recorded checksum and rows, and tells."""
@@ -101,20 +99,39 @@ class Checksums:
         return whole
 
 
-@contextmanager
-def checksums(*subjects: Subject) -> Iterator[Checksums]:
-    """Takes the checksums of the files of some days in a thread; the bytes that the caller decodes are read once."""
+def of_whole_files(look: Callable[[Findings], T], findings: Findings, *subjects: Subject) -> T | None:
+    """What was seen in the files of some days, if these are whole: there, of the recorded checksum and number of rows.
+
+    The checksums are taken in a thread meanwhile, so that bytes are read from the disk once. Files that are not whole explain
+    whatever is wrong with what was seen in them.
+
+    Args:
+        look: Decodes the files; what it notes counts only if they are whole.
+        findings: Where to note.
+        subjects: The days.
+    """
+    looked = Findings()
     with ThreadPoolExecutor(max_workers=1) as thread:
-        yield Checksums(subjects, thread)
+        sums = Checksums(subjects, thread)
+        try:
+            seen = look(looked)
+        except Exception:
+            if sums.prove(findings):
+                raise  # the files are as they were written
+            return None
+        if not sums.prove(findings):
+            return None
+    findings.found += looked.found
+    return seen
 
 
 def prove_files(subject: Subject, findings: Findings) -> None:
-    """Files are whole: there, of the recorded checksum and number of rows."""
-    with checksums(subject) as sums:
-        sums.prove(findings)
+    """Files are whole."""
+    of_whole_files(lambda _: None, findings, subject)
 
 
-def _damaged(subject: Subject) -> list[str]:
+def damaged_files(subject: Subject) -> list[str]:
+    """Files that are gone or have another checksum than recorded."""
     directory = subject.store.directory(subject.manifest.asset, subject.manifest.day)
     return [
         file.path
@@ -126,15 +143,6 @@ def _damaged(subject: Subject) -> list[str]:
 def _rows(subject: Subject, file: DataFile) -> int:
     directory = subject.store.directory(subject.manifest.asset, subject.manifest.day)
     return pq.read_metadata(directory / file.path).num_rows
-
-
-def prove_schema(
-    frame: pl.DataFrame | pl.LazyFrame, columns: Sequence[Column], findings: Findings, *, name: str
-) -> None:
-    """The columns on disk are those declared, in order and type."""
-    declared = [f"{column.name} {POLARS_DTYPES[column.dtype]}" for column in columns]
-    present = [f"{column} {dtype}" for column, dtype in frame.collect_schema().items()]
-    findings.expect(name, expected=declared, found=present)
 
 
 def prove_schemas(files: Sequence[Path], columns: Sequence[Column], findings: Findings, *, name: str) -> bool:

@@ -15,6 +15,7 @@ from pipeline.checks.findings import Findings
 from pipeline.checks.oracle import compare, fold, uncollected
 from pipeline.checks.reading import (
     Subject,
+    damaged_files,
     events_by_user,
     prove_files,
     prove_manifest,
@@ -30,7 +31,6 @@ from pipeline.store import (
     ContentHash,
     DataFile,
     Manifest,
-    file_sha256,
     previous,
     read_blocks,
     read_files,
@@ -309,12 +309,9 @@ def _prove_former(subject: Subject, before: Manifest, findings: Findings) -> Non
     """The files that the day looks its users up in, and takes over, are as they were written: footers have no checksum."""
     folder = subject.store.directory("user_state", before.day)
     with findings.timed("checksums of yesterday's closing"):
-        damaged = [
-            str(folder / file.path)
-            for file in before.of_role("closing")
-            if not (folder / file.path).exists() or file_sha256(folder / file.path) != file.sha256
-        ]
-    findings.expect("files of yesterday's closing have their recorded checksums", expected=[], found=damaged)
+        damaged = damaged_files(replace(subject, manifest=replace(before, files=before.of_role("closing"))))
+    found = [str(folder / path) for path in damaged]
+    findings.expect("files of yesterday's closing have their recorded checksums", expected=[], found=found)
 
 
 def _total(folder: Path, files: Sequence[DataFile], schema: dict[str, pl.DataType]) -> tuple[int, int]:

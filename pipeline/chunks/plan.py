@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipeline.chunks.cut import CHUNK_ROWS
-from pipeline.contracts import Column, PipelineError
+from pipeline.contracts import Column
 from pipeline.memory import held_bytes
-from pipeline.store import ROW_GROUP_ROWS, Manifest
+from pipeline.store import ROW_GROUP_ROWS, Manifest, unreadable
 
 FEWEST_ROWS = 16_384  # of a chunk: fewer would not be worth their overhead
 BYTES = {"int64": 8, "timestamp": 8, "float64": 8, "int32": 4, "float32": 4, "uint8": 1, "bool": 1}
@@ -94,8 +94,7 @@ def _giants(directory: Path, manifest: Manifest, chunk_rows: int) -> dict[int | 
         try:
             footer = pq.read_metadata(path)
         except (OSError, pa.ArrowException) as error:
-            why = str(error).strip().splitlines()[0]
-            raise PipelineError(f"{path}: the file cannot be read ({why}); make this day again") from None
+            raise unreadable(path, error) from None
         place = footer.schema.names.index("user_id")
         for group in range(footer.num_row_groups):
             statistics = footer.row_group(group).column(place).statistics

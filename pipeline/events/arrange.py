@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from pipeline.events.ahead import ahead
 from pipeline.events.order import sort_rows
 from pipeline.events.parts import DayParts, joined
+from pipeline.threads import ahead
 
 QUANTILES = 64  # of the users of the first rows that do not fit: borders of ranges
 SAMPLED = 65_536

@@ -12,7 +12,6 @@ import polars as pl
 
 from pipeline.config import Dataset, is_url
 from pipeline.contracts import PipelineError
-from pipeline.events.ahead import ahead
 from pipeline.events.arrange import Arranger
 from pipeline.events.convert import ACCEPTED
 from pipeline.events.duplicates import FINGERPRINT, find_ties, fingerprints
@@ -23,6 +22,7 @@ from pipeline.events.recipe import event_columns, recipe_of
 from pipeline.events.rejected import add_duplicates, add_refused_rows, refuse_bad_day, rejected_columns, rejected_of
 from pipeline.sources import find_files, is_ready, require_folder
 from pipeline.store import RAW_PREFIX, ROW_GROUP_ROWS, ContentHash, Staged, Staging, Store
+from pipeline.threads import ahead
 
 SECONDS_A_LINE = 5.0  # of progress
 FILE_ROWS = 4 * ROW_GROUP_ROWS

@@ -9,12 +9,12 @@ import polars as pl
 
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
-from pipeline.events.ahead import ahead
 from pipeline.events.convert import RANK, ConvertedBlock, convert_block
 from pipeline.events.duplicates import number_columns
 from pipeline.events.origin import check_origins, source_of
 from pipeline.events.times.unit_doctor import UnitDoctor, tomorrow_us
 from pipeline.sources import RawBlock, RawFile, files_of_day, read_blocks, usual_block_bytes
+from pipeline.threads import ahead
 
 EPOCH = date(1970, 1, 1)
 
@@ -180,51 +180,69 @@ class DaysReader:
         rows_before: int,
     ) -> DayRows:
         """The rows of a block that belong to one of the days, numbered and counted."""
-        if len(owner) and owner.min() == owner.max() and owner[0] in self._numbers:
-            return self._all_taken(file, block, converted, int(owner[0]), rank, places, rows_before)
+        alone = len(owner) > 0 and owner.min() == owner.max() and owner[0] in self._numbers
+        taken = self._all_of_a_day(owner) if alone else self._those_of_the_days(owner)
+        before = self.rows_read - rows_before
+        places.add(taken.days, taken.rows, taken.first + before, taken.last + before)
+        self._rows_in[taken.days] += taken.rows
+        self.rows_read += len(owner)
+        if len(taken.positions) < len(owner):
+            self._outside += int(((owner < self._first) | (owner > self._last)).sum())
+            rank = rank[taken.positions]
+        return DayRows(file, block, converted, taken.positions, taken.day, taken.row_id, rank)
+
+    def _all_of_a_day(self, owner: np.ndarray) -> "_Taken":
+        """The same as `_those_of_the_days`, for rows of one day: most blocks are such, and need not be sorted by day."""
+        days, rows = np.flatnonzero(self._numbers == owner[0]), len(owner)
+        positions = np.arange(rows)
+        day = np.full(rows, owner[0], dtype=np.int32)
+        return _Taken(
+            positions, day, positions + self._rows_in[days], days, np.array([rows]), positions[:1], positions[-1:]
+        )
+
+    def _those_of_the_days(self, owner: np.ndarray) -> "_Taken":
+        """The rows whose day is one of those that are read."""
         place = np.minimum(np.searchsorted(self._numbers, owner), len(self.days) - 1)
         positions = np.flatnonzero(self._numbers[place] == owner)
-        if len(positions) < len(owner):
-            self._outside += int(((owner < self._first) | (owner > self._last)).sum())
-            place, rank = place[positions], rank[positions]
+        place = place[positions]
         in_order = len(place) == 0 or bool((np.diff(place) >= 0).all())
         order = np.arange(len(place)) if in_order else np.argsort(place, kind="stable")
         counts = np.bincount(place, minlength=len(self.days))
-        present = np.flatnonzero(counts)
-        counts = counts[present]
+        days = np.flatnonzero(counts)
+        counts = counts[days]
         starts = np.cumsum(counts) - counts
         row_id = np.empty(len(positions), dtype=np.int64)
-        row_id[order] = np.arange(len(positions)) + np.repeat(self._rows_in[present] - starts, counts)
-        in_file = positions[order] + (self.rows_read - rows_before)
-        places.add(present, counts, in_file[starts], in_file[starts + counts - 1])
-        self._rows_in[present] += counts
-        self.rows_read += len(owner)
+        row_id[order] = np.arange(len(positions)) + np.repeat(self._rows_in[days] - starts, counts)
+        by_day = positions[order]
         day = self._numbers[place].astype(np.int32)
-        return DayRows(file, block, converted, positions, day, row_id, rank)
-
-    def _all_taken(
-        self,
-        file: RawFile,
-        block: RawBlock,
-        converted: ConvertedBlock,
-        day: int,
-        rank: np.ndarray,
-        places: "_Places",
-        rows_before: int,
-    ) -> DayRows:
-        """All rows of a block that is of one day."""
-        place, rows = np.flatnonzero(self._numbers == day), np.array([len(rank)])
-        first = np.array([self.rows_read - rows_before])
-        places.add(place, rows, first, first + rows - 1)
-        positions = np.arange(len(rank))
-        row_id = positions + self._rows_in[place]
-        self._rows_in[place] += rows
-        self.rows_read += len(rank)
-        return DayRows(file, block, converted, positions, np.full(len(rank), day, dtype=np.int32), row_id, rank)
+        return _Taken(positions, day, row_id, days, counts, by_day[starts], by_day[starts + counts - 1])
 
     def _count(self, name: str, count: int) -> None:
         if count:
             self._oddities[name] = self._oddities.get(name, 0) + count
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """R rows of a block that belong to D of the days that are read.
+
+    Attributes:
+        positions: int64 [R], where they stand in the block.
+        day: int32 [R], the number of the day of each.
+        row_id: int64 [R], its number in that day.
+        days: int64 [D], places among the days that are read.
+        rows: int64 [D], how many rows each has.
+        first: int64 [D], where its first row stands in the block.
+        last: int64 [D], and its last.
+    """
+
+    positions: np.ndarray
+    day: np.ndarray
+    row_id: np.ndarray
+    days: np.ndarray
+    rows: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
 
 
 class _Places:

@@ -50,11 +50,6 @@ def find_preset(
     return None
 
 
-def preset_names(name: str) -> Mapping[str, Any]:
-    """The tables of a preset."""
-    return with_preset({"preset": name})
-
-
 def _shaped_alike(
     name: str, declared: Mapping[str, Any], sample: Sample, layout: Layout, columns: Sequence[str]
 ) -> str | None:

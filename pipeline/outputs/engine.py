@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.chunks import EventChunk, Transfer, halves, opening_tensors, out_of_memory, resolve_device, to_tensors
+from pipeline.chunks import EventChunk, Transfer, halves, out_of_memory, resolve_device, to_tensors
 from pipeline.config import Dataset
 from pipeline.contracts import Feature, PipelineError, State
-from pipeline.state import carried_columns
+from pipeline.state import carried_tensors
 from pipeline.vocabularies import DayVocabulary
 
 if TYPE_CHECKING:
@@ -122,9 +122,8 @@ class Engine:
 
     def _state_before(self, feature: Feature, chunk: EventChunk, opening: pl.DataFrame, users: pl.Series) -> State:
         """What a feature carries into a chunk: `opening`, and for a user who is cut what the piece before left."""
-        columns, prefix = carried_columns(feature), f"{feature.name}."
-        tensors = opening_tensors(opening, users, columns, device=self._host)
-        before = {name.removeprefix(prefix): self._transfer.put(name, tensor) for name, tensor in tensors.items()}
+        tensors = carried_tensors(feature, opening, users, device=self._host)
+        before = {name: self._transfer.put(f"{feature.name}.{name}", tensor) for name, tensor in tensors.items()}
         if chunk.continues:
             for name, tensor in self._carried.get(feature.name, {}).items():
                 before[name][:1] = tensor

@@ -12,7 +12,6 @@ from pipeline.chunks import EventChunk, Plan, Transfer, iter_chunks, plan_chunks
 from pipeline.config import Dataset
 from pipeline.contracts import Column, Feature
 from pipeline.events import event_columns
-from pipeline.events.ahead import ahead
 from pipeline.memory import peak_bytes
 from pipeline.outputs.columns import feature_columns, features_recipe
 from pipeline.outputs.engine import Engine
@@ -20,6 +19,7 @@ from pipeline.outputs.opening import OpeningReader
 from pipeline.state import carried_columns
 from pipeline.store import POLARS_DTYPES, ContentHash, Staged, Store, require_current
 from pipeline.store.staging import WRITERS
+from pipeline.threads import ahead
 from pipeline.vocabularies import DayVocabulary
 
 if TYPE_CHECKING:

@@ -170,26 +170,6 @@ def unreadable(file: RawFile, error: OSError) -> PipelineError:
     return PipelineError(f"{file.name}: the file cannot be read ({reason}); make it readable and run the day again")
 
 
-def text_block(
-    *,
-    frame: pl.DataFrame,
-    line: pl.Series,
-    malformed: pl.Series,
-    text: bytes,
-    start: npt.NDArray[np.int64] | Sequence[int],
-    end: npt.NDArray[np.int64] | Sequence[int],
-    typed: Sequence[pl.Series] = (),
-) -> RawBlock:
-    """A block of a text format: its rows are `text[start:end]`, line ends included."""
-    return RawBlock(
-        frame=frame,
-        line=line,
-        malformed=malformed,
-        read_raw=lambda rows: raw_texts(text, start, end, rows),
-        typed=typed,
-    )
-
-
 def raw_texts(
     text: bytes,
     start: npt.NDArray[np.int64] | Sequence[int],

@@ -7,7 +7,6 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Protocol
 
@@ -49,19 +48,6 @@ def compression_of(name: str, declared: str | None) -> str:
     return declared or COMPRESSIONS.get(split_extension(name)[1], "none")
 
 
-@contextmanager
-def thread_aside(*, waits: bool = False) -> Iterator[ThreadPoolExecutor]:
-    """A thread that nobody waits for when its reader is dropped unfinished, unless it `waits`.
-
-    A dropped reader may end while another thread starts, and both would wait for each other for ever.
-    """
-    thread = ThreadPoolExecutor(max_workers=1)
-    try:
-        yield thread
-    finally:
-        thread.shutdown(wait=waits, cancel_futures=True)
-
-
 class ByteStream:
     """The unpacked bytes of a raw file, and the checksum of the stored ones from the same pass.
 
@@ -84,7 +70,7 @@ class ByteStream:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Not waited for: see `thread_aside`.
+        # Not waited for: see `pipeline.threads.thread_aside`.
         self._ahead.shutdown(wait=False, cancel_futures=True)
         if self._coming is None:
             self._stored.close()

@@ -12,12 +12,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.contracts import PipelineError
-from pipeline.store import DataFile, read_blocks
+from pipeline.store import DataFile, read_blocks, unreadable
 
 GROUP_ROWS = 16_384  # in a row group: a few users in a long history are found in few of its rows
 GROUPS_AT_ONCE = 64  # that are in memory together
 LIKE_FILES = 4  # so many files of like size are merged
+REPAIR = (
+    "restore it from a backup, or make user_state again with force = true from the first day on whose manifest holds its "
+    "checksum: later days share the file"
+)
 
 
 def merge_from(rows: Sequence[int]) -> int:
@@ -142,11 +145,7 @@ class _SortedFile:
                 frame = pl.DataFrame([pl.Series(name, table[name]).rechunk() for name in self._schema])
                 parts.append(_matching(frame, users[first[some[0]] : stop[some[-1]]]))
         except (OSError, pa.ArrowException) as error:
-            why = str(error).strip().splitlines()[0]
-            raise PipelineError(
-                f"{self._path}: the file cannot be read ({why}); restore it from a backup, or make user_state again with "
-                "force = true from the first day on whose manifest holds its checksum: later days share the file"
-            ) from None
+            raise unreadable(self._path, error, remedy=REPAIR) from None
         return pl.concat(parts)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from pipeline.store.content import ContentHash, file_sha256, row_hash_sum
 from pipeline.store.currency import RAW_PREFIX, Currency, previous, require_current
 from pipeline.store.lake import Store, safe_run, sync_folder
 from pipeline.store.manifest import DataFile, Manifest, Recipe
-from pipeline.store.parquet import ROW_GROUP_ROWS, read_blocks
+from pipeline.store.parquet import ROW_GROUP_ROWS, read_blocks, unreadable
 from pipeline.store.scan import POLARS_DTYPES, as_day, latest_rows, manifest_schema, read_files, scan
 from pipeline.store.staging import Staged, Staging, writing
 
@@ -36,5 +36,6 @@ __all__ = [
     "safe_run",
     "scan",
     "sync_folder",
+    "unreadable",
     "writing",
 ]

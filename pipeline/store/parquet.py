@@ -143,8 +143,13 @@ def read_blocks(
                 for groups in _blocks_of(parquet.metadata, block_rows):
                     yield _frame(parquet.read_row_groups(groups, columns=list(columns)), columns, declared)
         except (OSError, pa.ArrowException) as error:
-            why = str(error).strip().splitlines()[0]
-            raise PipelineError(f"{path}: the file cannot be read ({why}); make this day again") from None
+            raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: Exception, *, remedy: str = "make this day again") -> PipelineError:
+    """The sentence for a file of a day that is gone or damaged."""
+    why = str(error).strip().splitlines()[0]
+    return PipelineError(f"{path}: the file cannot be read ({why}); {remedy}")
 
 
 def _blocks_of(metadata: pq.FileMetaData, block_rows: int) -> Iterator[list[int]]:

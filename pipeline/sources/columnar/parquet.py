@@ -12,7 +12,7 @@ from pipeline.contracts import PipelineError
 from pipeline.sources.block import BlockReader, RawBlock, unreadable
 from pipeline.sources.columnar.frames import CELL_BYTES, refuse_unreadable, sha256_of, typed_block
 from pipeline.sources.paths import declared_names
-from pipeline.sources.stream import thread_aside
+from pipeline.threads import thread_aside
 
 
 class ParquetReader(BlockReader):

@@ -1,12 +1,25 @@
-"""Work one step ahead of whoever takes its results."""
+"""Work that is done in a thread beside the one that uses it."""
 
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
-
-from pipeline.sources.stream import thread_aside
 
 T = TypeVar("T")
 _END = object()
+
+
+@contextmanager
+def thread_aside(*, waits: bool = False) -> Iterator[ThreadPoolExecutor]:
+    """A thread that nobody waits for when its reader is dropped unfinished, unless it `waits`.
+
+    A dropped reader may end while another thread starts, and both would wait for each other for ever.
+    """
+    thread = ThreadPoolExecutor(max_workers=1)
+    try:
+        yield thread
+    finally:
+        thread.shutdown(wait=waits, cancel_futures=True)
 
 
 def ahead(items: Iterator[T], *, waits: bool = False) -> Generator[T, None, None]:
