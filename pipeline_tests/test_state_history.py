@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from pipeline.checks import ProofFailed, prove_again, publish
 from pipeline.contracts import PipelineError
 from pipeline.stages import Work, _make, run_day
-from pipeline.state import closing, make, read_state
-from pipeline.store import Currency, Store, row_hash_sum, scan
+from pipeline.state import closing, make
+from pipeline.store import Currency, Store, latest_rows, manifest_schema, row_hash_sum, scan
 from pipeline_tests.datasets import make_dataset
 from pipeline_tests.test_publish import at, plant
 from pipeline_tests.works import work_of
@@ -74,7 +74,8 @@ def by_hand(days: list[Day], user_type: str) -> dict[object, tuple[int, int]]:
 def closing_of(work: Work, number: int) -> pl.DataFrame:
     manifest = work.store.manifest("user_state", day_of(number))
     assert manifest is not None
-    return read_state(work.store, manifest, "closing")
+    folder = work.store.directory("user_state", day_of(number))
+    return latest_rows(folder, manifest.of_role("closing"), manifest_schema(manifest)).collect()
 
 
 def agrees(work: Work, days: list[Day], user_type: str) -> None:

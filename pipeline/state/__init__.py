@@ -2,7 +2,7 @@
 
 from pipeline.state.closing import GROUP_ROWS, REPAIR, ClosingReader, latest_blocks, merge_from
 from pipeline.state.columns import carried_columns, carried_tensors, feature_config, state_columns
-from pipeline.state.make import make_user_state, read_state
+from pipeline.state.make import make_user_state
 from pipeline.state.recipe import VERSION, state_recipe
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "latest_blocks",
     "make_user_state",
     "merge_from",
-    "read_state",
     "state_columns",
     "state_recipe",
 ]

@@ -18,23 +18,14 @@ from pipeline.store import (
     Staged,
     Staging,
     Store,
-    latest_rows,
     manifest_schema,
     previous,
-    read_files,
     require_current,
     row_hash_sum,
 )
 
 FILE_USERS = 1 << 22  # users whose rows are held back for one file
 MASK_128 = (1 << 128) - 1
-
-
-def read_state(store: Store, manifest: Manifest, role: str) -> pl.DataFrame:
-    """One of the two tables of a day, sorted by user_id."""
-    directory = store.directory("user_state", manifest.day)
-    read = latest_rows if role == "closing" else read_files
-    return read(directory, manifest.of_role(role), manifest_schema(manifest)).collect()
 
 
 def make_user_state(
