@@ -34,7 +34,7 @@ class Runs:
             before: The last user of the block before; None for the first block.
         """
         starts = run_starts(users)
-        of_runs = users.gather(starts)
+        of_runs = users[pl.Series(starts)]
         return cls(starts, of_runs, users.len(), of_runs[0] == before)
 
     @cached_property

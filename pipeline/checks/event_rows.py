@@ -96,7 +96,7 @@ class EventRows:
         if self._last is not None:
             self.unordered += self._last >= first
         self._last = last
-        of_runs = users.gather(starts)
+        of_runs = users[pl.Series(starts)]
         self.unordered += int((of_runs[1:] < of_runs[:-1]).sum())
         not_later = time_us[1:] <= time_us[:-1]
         not_later[starts[1:] - 1] = False  # the first row of a user

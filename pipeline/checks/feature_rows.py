@@ -176,7 +176,7 @@ class FeatureRows:
         same = not changed.any() and not (runs.goes_on and self._last is not None and index_E[0] != self._last[2])
         first_rows = pl.Series(runs.new)
         names = ("row_id", "user_id", "user_index")
-        judged = pl.DataFrame([frame[name].gather(first_rows) for name in names]) if same else frame
+        judged = pl.DataFrame([frame[name][first_rows] for name in names]) if same else frame
         self._note_indices(judged, "user", self._look_up["user"].wrong(judged["user_id"], judged["user_index"]))
         self._note_indices(frame, "item", self._look_up["item"].wrong(frame["item_id"], frame["item_index"]))
 

@@ -5,6 +5,7 @@ import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 from pipeline.contracts import Column, Event, Feature
@@ -51,13 +52,13 @@ class Loop:
         Args:
             events: In any order; the rows are in the order (timestamp, row_id).
         """
-        ordered = sorted(events, key=lambda event: (event.timestamp_us, event.row_id))
+        ordered = sorted(events, key=attrgetter("timestamp_us", "row_id"))
         rows: list[dict[str, Any]] = [{} for _ in ordered]
-        for number, feature in enumerate(self._features):
-            own = self._own[number]
-            for position, event in enumerate(ordered):
-                own, row = feature.step(own, event)
-                rows[position].update(row)
+        for number, (feature, own) in enumerate(zip(self._features, self._own, strict=True)):
+            step = feature.step
+            for row, event in zip(rows, ordered, strict=True):
+                own, values = step(own, event)
+                row.update(values)
             self._own[number] = own
         return rows
 

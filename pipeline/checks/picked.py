@@ -28,7 +28,7 @@ class PickedRows:
     def add(self, frame: pl.DataFrame, starts: np.ndarray) -> None:
         """Looks at the next rows, of which `starts` are those where another user begins."""
         if self._column == "user_id":
-            users = frame["user_id"].gather(starts)
+            users = frame["user_id"][pl.Series(starts)]
             ends = np.append(starts[1:], frame.height)
             for run in self._wanted_runs(users):
                 self._keep(frame[int(starts[run]) : int(ends[run])])

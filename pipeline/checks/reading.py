@@ -29,6 +29,7 @@ from pipeline.store import (
 from pipeline.threads import ahead
 
 T = TypeVar("T")
+BLOCK_ROWS = 4 * ROW_GROUP_ROWS  # so many that the calls for a block cost little beside its rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Subject:
         directory = self.store.directory(manifest.asset, manifest.day)
         return ahead(
             # whoever reads the files that are to be proven takes their checksums as well
-            read_blocks(directory, manifest.files, columns, block_rows=ROW_GROUP_ROWS, names=names, verify=not own)
+            read_blocks(directory, manifest.files, columns, block_rows=BLOCK_ROWS, names=names, verify=not own)
         )
 
     def input(self, asset: str) -> Manifest:

@@ -226,13 +226,8 @@ def _distinct_ids(subject: Subject, column: str) -> pl.Series:
     """Of the day's events, ascending; all rows are hashed, whatever order they lie in."""
     events = subject.input("events")
     found = pl.Series("id", [], dtype=manifest_schema(events)[column])
-    for start in range(0, len(events.files), FILES_AT_ONCE):
-        paths = [
-            subject.store.directory("events", events.day) / file.path
-            for file in events.files[start : start + FILES_AT_ONCE]
-        ]
-        ids = pl.read_parquet(paths, columns=[column], glob=False)[column]
-        parts = [one.to_arrow(compat_level=pl.CompatLevel.oldest()) for one in (found, *ids.get_chunks())]
+    for block in subject.blocks([column], of=events):
+        parts = [ids.to_arrow(compat_level=pl.CompatLevel.oldest()) for ids in (found, block[column])]
         found = pl.Series("id", pc.unique(pa.chunked_array(parts)))  # pyright: ignore[reportAttributeAccessIssue]
     return found.drop_nulls().sort()
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from pipeline.inspection.words import ROLE_WORDS, name_score
+from pipeline.inspection.words import mentions_role
 
 MOST_WIDTH = 1000
 
@@ -26,7 +26,7 @@ def fixed_columns(lines: Sequence[str]) -> tuple[dict[str, tuple[int, int]], boo
         return None
     spans = _widened(spans, lines)
     first = [lines[0][begin - 1 : end].strip() for begin, end in spans]
-    has_header = any(name_score(name, role) for name in first for role in ROLE_WORDS) and not any(
+    has_header = any(map(mentions_role, first)) and not any(
         re.fullmatch(r"[\d.:-]+", name) for name in first
     )
     names = first if has_header and len(set(first)) == len(first) else [f"column_{n + 1}" for n in range(len(spans))]

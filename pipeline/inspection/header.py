@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from pipeline.inspection.words import HEADER_TYPES, ROLE_WORDS, name_score
+from pipeline.inspection.words import HEADER_TYPES, mentions_role
 
 LINES = 10  # that may stand above the header
 NUMERIC = re.compile(r"[+-]?\d+(\.\d*)?|[+-]?\.\d+")
@@ -131,7 +131,7 @@ def is_value(cell: str) -> bool:
 
 
 def _known(names: Sequence[str]) -> int:
-    return sum(any(name_score(name, role) for role in ROLE_WORDS) for name in names)
+    return sum(map(mentions_role, names))
 
 
 def _number_columns(rows: Sequence[Sequence[str]]) -> int:

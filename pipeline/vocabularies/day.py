@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
 from pipeline.store import ContentHash, Manifest, Store, manifest_schema, read_blocks, require_current
+from pipeline.threads import ahead
 from pipeline.vocabularies.index import drop_index
 from pipeline.vocabularies.length import index_directory
 from pipeline.vocabularies.log import FIRST_KNOWN, ID_COLUMNS, PADDING, UNKNOWN, log_directory
@@ -23,7 +24,7 @@ from pipeline.vocabularies.pieces import DamagedPieceError, keys_of
 from pipeline.vocabularies.slots import Slots
 
 BLOCK_ROWS = 1 << 20
-UNIQUE_ROWS = 1 << 22  # rows among which distinct ids are looked for at once
+UNIQUE_ROWS = 1 << 19  # at least, among which distinct ids are looked for at once
 
 T = TypeVar("T")
 
@@ -180,13 +181,15 @@ def distinct_ids(store: Store, vocabulary: str, events: Manifest) -> pl.Series:
     column = ID_COLUMNS[vocabulary]
     found = pl.Series("id", [], dtype=manifest_schema(events)[column])
     waiting, rows = [found], 0
-    for frame in read_blocks(store.directory("events", events.day), events.files, [column], block_rows=BLOCK_ROWS):
+    directory = store.directory("events", events.day)
+    for frame in ahead(read_blocks(directory, events.files, [column], block_rows=BLOCK_ROWS)):
         ids = frame[column].alias("id")
         if column == "user_id":  # sorted by it
-            ids = ids.filter((ids != ids.shift(1)).fill_null(value=True))
+            waiting.append(ids[:1])
+            ids = ids[1:].filter(ids[1:] != ids[:-1])
         waiting.append(ids)
         rows += ids.len()
-        if rows >= UNIQUE_ROWS:
+        if rows >= max(UNIQUE_ROWS, 2 * found.len()):  # what was found goes through the table again
             found = _unique([found, *waiting])
             waiting, rows = [], 0
     return _unique([found, *waiting]).drop_nulls().sort()
