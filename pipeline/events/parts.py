@@ -91,15 +91,15 @@ class DayParts:
             rows = part.between(day * RANGES + first, day * RANGES + behind)
             other = isinstance(rows, pl.DataFrame) or (rows and batches and rows[0].schema != batches[0].schema)
             if batches and (other or height > self.rows_of_a_part):
-                yield _frame(batches)
+                yield _widened(_frame(batches))
                 batches, height = [], 0
             if isinstance(rows, pl.DataFrame):
-                yield rows
+                yield _widened(rows)
             else:
                 batches += rows
                 height += sum(batch.num_rows for batch in rows)
         if batches:
-            yield _frame(batches)
+            yield _widened(_frame(batches))
 
     def rows_of(self, day: int) -> np.ndarray:
         """How many rows each range of a day has, int64 [RANGES]; what is a single part is not cut."""
@@ -156,8 +156,7 @@ class _Part:
 
     @staticmethod
     def of_rows(frame: pl.DataFrame, cut: Cut | None) -> "_Part":
-        rows = frame.drop(DAY)
-        day = frame[DAY]
+        rows, day = _narrowed(frame.drop(DAY)), frame[DAY]
         first, last = int(day.min()), int(day.max())  # type: ignore[arg-type]
         if first == last and cut is None:
             return _Part(rows, np.array([first * RANGES]), np.array([0, frame.height]))
@@ -243,6 +242,24 @@ class _Batches:
             f"{self.path}: rows that did not fit into [compute] memory cannot be read back ({why}); check that disk and run "
             "the day again"
         )
+
+
+def _narrowed(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same rows with Int64 columns as UInt32 where their values fit: half as much to move, to write and to read back."""
+    return pl.DataFrame([column.cast(pl.UInt32) if _fits_half(column) else column for column in frame.get_columns()])
+
+
+def _fits_half(column: pl.Series) -> bool:
+    if column.dtype != pl.Int64 or column.null_count():
+        return False
+    return int(column.to_numpy().view(np.uint64).max(initial=0)) < 2**32  # as unsigned, negative ones are large
+
+
+def _widened(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows as they came, with Int64 for what was narrowed."""
+    return pl.DataFrame(
+        [column.cast(pl.Int64) if column.dtype == pl.UInt32 else column for column in frame.get_columns()]
+    )
 
 
 def _frame(batches: list[pa.RecordBatch]) -> pl.DataFrame:

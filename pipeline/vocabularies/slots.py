@@ -54,13 +54,12 @@ class Slots:
     def _find_direct(self, wanted: np.ndarray) -> np.ndarray:
         places = (wanted - self._values[0]).view(np.uint64)  # wraps around, so that lower ones lie far above
         np.minimum(places, np.uint64(len(self._places_of_all) - 1), out=places)
-        return self._places_of_all.take(places.view(np.int64))
+        return self._places_of_all.take(places.view(np.int64), mode="clip")
 
     def _find_hashed(self, wanted: np.ndarray) -> np.ndarray:
-        owners, numbers = self._places_by_hash
-        places = self._hashed(wanted)
-        found = numbers.take(places)
-        rest = np.flatnonzero(owners.take(places) != wanted)
+        owners = self._owners.take(self._hashed(wanted), mode="clip")  # all lie within: clipping is only the faster way
+        found = self._numbers.take(owners, mode="clip")
+        rest = np.flatnonzero(self._values.take(owners, mode="clip") != wanted)
         if len(rest):
             found[rest] = self._search(wanted[rest])
         return found
@@ -78,8 +77,11 @@ class Slots:
         return table
 
     @cached_property
-    def _places_by_hash(self) -> tuple[np.ndarray, np.ndarray]:
-        """Value and number of the owner of each place; nobody's belong to the lowest value, which then just differs."""
-        owner = np.zeros(1 << (64 - int(self._shift)), dtype=np.int32)
-        owner[self._hashed(self._values)] = np.arange(len(self._values), dtype=np.int32)
-        return self._values[owner], self._numbers[owner]
+    def _owners(self) -> np.ndarray:
+        """int32: which value each place belongs to; nobody's belong to the lowest value, which then just differs.
+
+        One small table is looked up at random; the values and numbers that it leads to are few enough to stay near the processor.
+        """
+        owners = np.zeros(1 << (64 - int(self._shift)), dtype=np.int32)
+        owners[self._hashed(self._values)] = np.arange(len(self._values), dtype=np.int32)
+        return owners
