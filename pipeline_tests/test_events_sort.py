@@ -145,6 +145,23 @@ def test_spilled_or_not_the_order_is_that_of_sorted(rows: Rows, budget: int, blo
         assert [path for path in Path(folder).rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.parametrize("budget", [1, 10**9])
+def test_numbers_of_every_size_come_back_as_they_were(tmp_path: Path, budget: int) -> None:
+    numbers = {
+        "small": [0, 2**32 - 1],
+        "large": [0, 2**32],
+        "negative": [-1, 5],
+        "extreme": [-(2**63), 2**63 - 1],
+        "missing": [None, 7],
+    }
+    frame = pl.DataFrame(numbers, schema=dict.fromkeys(numbers, pl.Int64)).with_columns(fraction=pl.Series([0.5, None]))
+    kept = parts.DayParts(budget_bytes=budget, directory=tmp_path)
+    kept.add(frame, np.full(2, DAY, dtype=np.int32))
+    (found,) = kept.of(DAY)
+    assert found.equals(frame)
+    assert found.schema == frame.schema
+
+
 @pytest.mark.parametrize("text", [False, True])
 def test_a_spilled_day_comes_in_ranges_about_as_large_as_the_budget(tmp_path: Path, text: bool) -> None:
     users = [(f"user-number-{n % 500}" if text else n % 500, n // 7) for n in range(20_000)]

@@ -54,6 +54,27 @@ def test_every_reader_finds_the_declared_types(tmp_path: Path) -> None:
     assert pq.read_table(path).num_rows == FRAME.height
 
 
+def test_duckdb_reads_the_same(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb", reason="pip install '.[bench]' brings it")
+    write_file(FRAME, tmp_path / "a.parquet")
+    read = duckdb.read_parquet(str(tmp_path / "a.parquet")).pl()
+    read = read.with_columns(pl.col("timestamp").dt.convert_time_zone("UTC"))
+    assert read.equals(FRAME.with_columns(pl.col("action").cast(pl.String)))
+
+
+def test_encodings_are_chosen_by_what_a_column_holds(tmp_path: Path) -> None:
+    rows = pl.DataFrame({"item_id": range(9), "is_first": [True] * 9})
+    write_file(pl.concat([FRAME.drop("item_id", "is_first"), rows[: FRAME.height]], how="horizontal"), tmp_path / "a")
+    group = pq.ParquetFile(tmp_path / "a").metadata.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    assert {column.path_in_schema: set(column.encodings) - {"RLE"} for column in columns} == {
+        **dict.fromkeys(("row_id", "timestamp", "time_diff", "action_view"), {"BYTE_STREAM_SPLIT"}),
+        **dict.fromkeys(("user_id", "user_index", "is_first"), {"PLAIN"}),
+        "item_id": {"DELTA_BINARY_PACKED"},
+        "action": {"PLAIN", "RLE_DICTIONARY"},
+    }
+
+
 def test_blocks_are_row_groups_of_one_file_in_one_piece(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write_file(pl.DataFrame({"user_id": range(300_000)}), path)
