@@ -244,3 +244,84 @@ def test_check_refuses_a_draft_that_still_has_a_placeholder(tmp_path: Path, caps
     assert main(["inspect", str(tmp_path / "log.csv"), "--write", str(tmp_path / "dataset.toml")]) == 0
     assert main(["check", str(tmp_path / "dataset.toml")]) == 1
     assert "timestamp still has the draft's placeholder" in capsys.readouterr().err
+
+
+# Signs, encodings, and files that are nearly logs
+
+
+@pytest.mark.parametrize("separator", ["^", "~", "\x1f"])
+def test_a_rare_separator(tmp_path: Path, separator: str) -> None:
+    rows = "".join(f"{at},a{at},2020-01-01 10:00:0{at},click\n".replace(",", separator) for at in range(5))
+    found = proposed(tmp_path, "log.txt", "user,item,time,event\n".replace(",", separator) + rows)
+    assert found.says["source"]["csv"] == {"separator": separator}
+    assert found.comment("5 rows; all are accepted")
+
+
+def test_signs_that_separate_are_no_binary_data(tmp_path: Path) -> None:
+    rows = "".join(f"u{at},a{at},{1577836800 + at},205\x02{at}\x031.0\x01206\x02{at}\x031.0\n" for at in range(9))
+    assert "source" in proposed(tmp_path, "log.csv", rows).says
+
+
+@pytest.mark.parametrize(
+    ("encoding", "names"),
+    [
+        ("cp1251", ["Пользователь", "Товар", "Дата", "Действие"]),
+        ("koi8-r", ["Пользователь", "Товар", "Дата", "Действие"]),
+        ("gb18030", ["用户编号", "商品编号", "日期时间", "行为类型"]),
+        ("big5", ["會員卡號", "商品編號", "交易時間與日期", "行為類型"]),
+        ("latin-1", ["usuário", "produto", "data_hora", "ação"]),
+        ("cp1252", ["Käufer Nr", "Artikel", "Datum", "Währung €"]),
+    ],
+)
+def test_an_encoding_by_the_letters_of_the_header(tmp_path: Path, encoding: str, names: list[str]) -> None:
+    rows = "".join(f"{at};a{at};2020-01-01 10:00:0{at};x\n" for at in range(5))
+    found = proposed(tmp_path, "log.csv", (";".join(names) + "\n" + rows).encode(encoding))
+    assert found.says["source"]["csv"]["encoding"] == encoding
+    assert found.columns["timestamp"]["from"] == names[2]
+    assert found.comment("5 rows; all are accepted")
+
+
+def test_json_in_a_record_makes_no_header_of_it(tmp_path: Path) -> None:
+    rows = "".join(
+        f'event.play\t{at}\t{1577836800 + at}\t{{"playtime": 7}}\t{{"subjects": [{{"type": "user", "id": {at % 3}}}]}}\n'
+        for at in range(9)
+    )
+    found = proposed(tmp_path, "events.idomaar", rows)
+    assert found.says["source"]["csv"]["separator"] == "\t"
+    assert found.says["source"]["csv"]["has_header"] is False
+    assert found.columns["timestamp"] == {"from": "column_3", "unit": "s"}
+
+
+def test_lines_that_stand_above_their_records(tmp_path: Path) -> None:
+    words = "lines such as '1:' stand above records and tell something of them, perhaps the item"
+    day = "".join(f"{at},3,2004-01-{at:02}\n" for at in range(1, 25))
+    found = proposed(tmp_path, "combined.txt", f"1:\n{day}2:\n{day}")
+    assert found.comment(words)
+    with pytest.raises(PipelineError, match="stand above records and tell something of them"):
+        proposed(tmp_path, "short.txt", "1:\n7,3,2004-01-01\n8,3,2004-01-02\n2:\n9,3,2004-01-01\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            "{'user': 1, 'item': u'it\\'s', 'time': 1577836800}\n" * 3,
+            "its lines are Python dicts, and no JSON; write them anew",
+        ),
+        ('<?xml version="1.0"?>\n<votes>\n  <row Id="1" PostId="2" />\n</votes>\n', "this is XML or HTML"),
+        (
+            "3 17 20 5\n1 8\n2 9 11\n",
+            "its lines hold numbers, and not equally many; if each is a user and then the items",
+        ),
+    ],
+)
+def test_what_is_said_of_files_that_are_nearly_logs(tmp_path: Path, content: str, words: str) -> None:
+    with pytest.raises(PipelineError, match=words):
+        proposed(tmp_path, "log.json", content)
+
+
+def test_thousands_of_columns(tmp_path: Path) -> None:
+    header = "user,item,time," + ",".join(f"c{at}" for at in range(3000))
+    rows = "".join(f"{at},a{at},{1577836800 + at}," + ",".join("7" for _ in range(3000)) + "\n" for at in range(4))
+    found = proposed(tmp_path, "log.csv", f"{header}\n{rows}")
+    assert found.comment("4 rows; all are accepted")

@@ -68,8 +68,8 @@ def test_encodings_are_chosen_by_what_a_column_holds(tmp_path: Path) -> None:
     group = pq.ParquetFile(tmp_path / "a").metadata.row_group(0)
     columns = [group.column(number) for number in range(group.num_columns)]
     assert {column.path_in_schema: set(column.encodings) - {"RLE"} for column in columns} == {
-        **dict.fromkeys(("row_id", "timestamp", "time_diff", "action_view"), {"BYTE_STREAM_SPLIT"}),
-        **dict.fromkeys(("user_id", "user_index", "is_first"), {"PLAIN"}),
+        **{name: {"BYTE_STREAM_SPLIT"} for name in ("row_id", "timestamp", "time_diff", "action_view")},
+        **{name: {"PLAIN"} for name in ("user_id", "user_index", "is_first")},
         "item_id": {"DELTA_BINARY_PACKED"},
         "action": {"PLAIN", "RLE_DICTIONARY"},
     }

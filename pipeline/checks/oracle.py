@@ -54,10 +54,10 @@ class Loop:
         """
         ordered = sorted(events, key=attrgetter("timestamp_us", "row_id"))
         rows: list[dict[str, Any]] = [{} for _ in ordered]
-        for number, (feature, own) in enumerate(zip(self._features, self._own, strict=True)):
-            step = feature.step
+        for number, feature in enumerate(self._features):
+            own = self._own[number]
             for row, event in zip(rows, ordered, strict=True):
-                own, values = step(own, event)
+                own, values = feature.step(own, event)
                 row.update(values)
             self._own[number] = own
         return rows

@@ -34,7 +34,6 @@ from pipeline.vocabularies import (
 )
 
 DRAWN_ROWS = 1_024  # of an old segment that are looked up again
-FILES_AT_ONCE = 4  # of the events
 SHOWN = 5
 
 
