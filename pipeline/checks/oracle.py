@@ -5,7 +5,6 @@ import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
 from typing import Any
 
 from pipeline.contracts import Column, Event, Feature
@@ -52,7 +51,7 @@ class Loop:
         Args:
             events: In any order; the rows are in the order (timestamp, row_id).
         """
-        ordered = sorted(events, key=attrgetter("timestamp_us", "row_id"))
+        ordered = sorted(events, key=lambda event: (event.timestamp_us, event.row_id))
         rows: list[dict[str, Any]] = [{} for _ in ordered]
         for number, feature in enumerate(self._features):
             own = self._own[number]
