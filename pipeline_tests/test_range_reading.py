@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pipeline.checks import Proof, prove_days_again, raw_oracle, raw_sample
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
-from pipeline.events import convert, make, reading
+from pipeline.events import convert, reading, write
 from pipeline.events.arrange import Arranger
 from pipeline.events.parts import DayParts
 from pipeline.stages import Outcome, Work, run_day, run_days
@@ -305,7 +305,7 @@ def test_days_that_do_not_fit_into_memory_are_the_same_to_the_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a day is cut into files does not depend on the days that were read with it, nor on the memory."""
-    monkeypatch.setattr(make, "FILE_ROWS", 300)
+    monkeypatch.setattr(write, "FILE_ROWS", 300)
     rows = [row(number * 7 % 97, f"item-{number % 11}", noon(DAYS[number % 3], number % 50)) for number in range(3_000)]
     sums = []
     for name, way, memory in (("alone", one_by_one, 40_000), ("range", together, 40_000), ("held", together, 2**30)):
@@ -444,7 +444,7 @@ def test_a_day_that_cannot_be_written_leaves_nothing_and_the_others_are_out(
 ) -> None:
     rows = [row(number, "x", noon(day)) for day in DAYS for number in range(200)]
     given = work(shared(tmp_path, {"all": rows}), memory=20_000)
-    right, seen = make.find_ties, Counter[int]()
+    right, seen = write.find_ties, Counter[int]()
 
     def no_room_for_the_third(frame: pl.DataFrame) -> tuple[int, list[int]]:
         day = int(frame["timestamp"][0]) // 86_400_000_000
@@ -453,7 +453,7 @@ def test_a_day_that_cannot_be_written_leaves_nothing_and_the_others_are_out(
             raise PipelineError("no room")
         return right(frame)
 
-    monkeypatch.setattr(make, "find_ties", no_room_for_the_third)
+    monkeypatch.setattr(write, "find_ties", no_room_for_the_third)
     found = together(given)
     assert errors_of(found) == {THIRD: "no room"}
     assert min(seen.values()) >= 2
@@ -476,7 +476,7 @@ def test_a_run_that_is_stopped_leaves_nothing_of_the_days_that_are_not_out(
     def stopped(*_: Any) -> Iterator[Any]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pipeline.events.make.find_ties", stopped)
+    monkeypatch.setattr("pipeline.events.write.find_ties", stopped)
     with pytest.raises(KeyboardInterrupt):
         together(replace(given, run="again"))
     assert lying_about(given.store) == []

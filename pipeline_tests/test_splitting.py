@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from pipeline.config import Dataset, load_dataset
 from pipeline.contracts import Event
-from pipeline.events.make import FILE_ROWS
+from pipeline.events.write import FILE_ROWS
 from pipeline.features import load_features, output_columns
 from pipeline.stages import STAGES, run_day
 from pipeline.store import scan
@@ -232,7 +232,7 @@ def agree(rows: list[Row], way: Way) -> None:
             write_raw(folder, others, way.cuts)
             make(folder, way)
         write_raw(folder, rows, way.cuts)
-        with mock.patch("pipeline.events.make.FILE_ROWS", way.file_rows):
+        with mock.patch("pipeline.events.write.FILE_ROWS", way.file_rows):
             dataset = make(folder, way)
         made = scan(dataset.root, "features", START, day_of(DAYS - 1)).collect().sort("day", "row_id")
     expected = by_loop(rows, way)

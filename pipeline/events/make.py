@@ -4,7 +4,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -14,18 +14,18 @@ from pipeline.config import Dataset, is_url
 from pipeline.contracts import PipelineError
 from pipeline.events.arrange import Arranger
 from pipeline.events.convert import ACCEPTED
-from pipeline.events.duplicates import FINGERPRINT, find_ties, fingerprints
-from pipeline.events.parts import DayParts, joined
+from pipeline.events.duplicates import fingerprints
+from pipeline.events.parts import DayParts
 from pipeline.events.reading import DayRows, DaysReader, day_number
 from pipeline.events.reasons import REASONS
 from pipeline.events.recipe import event_columns, recipe_of
 from pipeline.events.rejected import add_duplicates, add_refused_rows, refuse_bad_day, rejected_columns, rejected_of
+from pipeline.events.write import Written, write_events
 from pipeline.sources import find_files, is_ready, require_folder
-from pipeline.store import RAW_PREFIX, ROW_GROUP_ROWS, ContentHash, Staged, Staging, Store
+from pipeline.store import RAW_PREFIX, ContentHash, Staged, Staging, Store
 from pipeline.threads import ahead
 
 SECONDS_A_LINE = 5.0  # of progress
-FILE_ROWS = 4 * ROW_GROUP_ROWS
 
 
 def make_events(
@@ -97,7 +97,7 @@ class _Making:
         self.accepted = Arranger(budget_bytes=dataset.compute.memory // 8, directory=self.scratch / "accepted")
         self.refused = DayParts(budget_bytes=dataset.compute.memory // 16, directory=self.scratch / "refused")
         self.duplicates = DayParts(budget_bytes=dataset.compute.memory // 16, directory=self.scratch / "duplicates")
-        self.written: dict[date, tuple[Staging, _Written]] = {}
+        self.written: dict[date, tuple[Staging, Written]] = {}
         self.unread: PipelineError | None = None
         for day in days:
             with self._noting(day):
@@ -131,7 +131,7 @@ class _Making:
             # Also removes what was written when it is another day that ends the run.
             staging = stagings.enter_context(self.store.stage("events", day, run=self.run))
             with staging, closing(self.accepted.ranges(day_number(day))) as ranges:
-                written = _write_events(ranges, self.dataset, staging)
+                written = write_events(ranges, self.dataset, staging)
             self.written[day] = (staging, written)
             self.report(f"events {day}: {written.rows:,} rows sorted and written")
         self.accepted.forget(day_number(day))
@@ -188,18 +188,6 @@ class _Making:
             self.failed[day] = error
 
 
-@dataclass
-class _Written:
-    """What was written to `events`."""
-
-    rows: int
-    ties: int
-    duplicates: int
-    content_version: str
-    by_action: dict[str, int]
-    dropped: list[np.ndarray] = field(default_factory=list)  # row_ids of the duplicates that were left out, int64
-
-
 def _seldom(report: Callable[[str], None]) -> Callable[[str], None]:
     """Reports the first line, and then one every few seconds."""
     next_s = time.monotonic()
@@ -237,62 +225,10 @@ def _accepted_rows(rows: DayRows, accepted: np.ndarray, dataset: Dataset) -> pl.
     return pl.DataFrame([pl.Series("row_id", row_id), *values, *fingerprints(raw, frame, dataset)])
 
 
-def _write_events(ranges: Iterator[pl.DataFrame], dataset: Dataset, staging: Staging) -> _Written:
-    content = ContentHash()
-    written = _Written(0, 0, 0, content_version="", by_action=dict.fromkeys(dataset.action_names, 0))
-
-    for table in _in_files(_without_duplicates(ranges, dataset, written)):
-        staging.write(table)
-        content.update(table)
-    written.content_version = content.hexdigest()
-    return written
-
-
-def _without_duplicates(
-    ranges: Iterator[pl.DataFrame], dataset: Dataset, written: "_Written"
-) -> Iterator[pl.DataFrame]:
-    """The rows as they stand in `events`, counted on their way."""
-    names = pl.Series(dataset.action_names, dtype=pl.Enum(dataset.action_names))
-    for frame in ranges:
-        tied, doubled = find_ties(frame)
-        written.ties += tied
-        written.duplicates += len(doubled)
-        kept = frame
-        if doubled and dataset.quality.duplicates == "drop":
-            kept = frame.filter(~pl.col("row_id").is_in(pl.Series(doubled, dtype=pl.Int64).implode()))
-            written.dropped.append(np.array(doubled, dtype=np.int64))
-        written.rows += kept.height
-        for name, count in zip(names, np.bincount(kept["action"], minlength=len(names)), strict=True):
-            written.by_action[name] += int(count)
-        yield pl.DataFrame([_as_written(column, names) for column in kept if column.name not in FINGERPRINT])
-
-
-def _as_written(column: pl.Series, names: pl.Series) -> pl.Series:
-    """A column of `events` as it is stored: actions by name, times as such."""
-    if column.name == "action":
-        return names.gather(column).alias("action")
-    return column.cast(pl.Datetime("us", "UTC")) if column.name == "timestamp" else column
-
-
-def _in_files(tables: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The same rows, as many in a table as in a file; so the files of a day are the same whatever memory there was."""
-    held: list[pl.DataFrame] = []
-    rows = 0
-    for table in tables:
-        held.append(table)
-        rows += table.height
-        while rows >= FILE_ROWS:
-            whole = joined(held)
-            yield whole[:FILE_ROWS]
-            held, rows = [whole[FILE_ROWS:]], rows - FILE_ROWS
-    if rows:
-        yield joined(held)
-
-
 def _finish(
     staging: Staging,
     staging_aside: Staging,
-    written: _Written,
+    written: Written,
     rejected: pl.DataFrame,
     reader: DaysReader,
     dataset: Dataset,
