@@ -63,9 +63,10 @@ def make_work(folder: Path, *, more: str = "") -> Work:
 def small_blocks() -> Iterator[None]:
     """Files of several row groups, so that proofs read them in several blocks; most blocks end in the middle of a user, and so do pieces of the loop."""
     with pytest.MonkeyPatch.context() as patch:
-        for place in ("pipeline.store.parquet", "pipeline.checks.reading"):
-            patch.setattr(f"{place}.ROW_GROUP_ROWS", BLOCK_ROWS)
-        patch.setattr("pipeline.checks.features.LOOP_ROWS", 2)
+        for name in ("store.parquet.ROW_GROUP_ROWS", "checks.reading.BLOCK_ROWS"):
+            patch.setattr(f"pipeline.{name}", BLOCK_ROWS)
+        for place in ("features", "reading", "state_loop"):
+            patch.setattr(f"pipeline.checks.{place}.LOOP_ROWS", 2)
         yield
 
 

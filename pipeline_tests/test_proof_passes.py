@@ -16,7 +16,7 @@ from pipeline.checks.blocks import Runs, places_in, run_starts, side_by_side
 from pipeline.checks.event_rows import EventRows
 from pipeline.checks.feature_rows import ACTION_CODE, FeatureRows, Past
 from pipeline.checks.invariants import codes_of_one_hots
-from pipeline.checks.oracle import Loop, compare, compare_columns, fold
+from pipeline.checks.oracle import Loop, compare, compare_columns
 from pipeline.checks.picked import PickedRows
 from pipeline.checks.reverse import ReverseLookUp
 from pipeline.checks.sampled_rows import SampledRows
@@ -150,7 +150,7 @@ def features_of(frame: pl.DataFrame, past: dict[object, int]) -> tuple[pl.DataFr
             ).iter_rows()
         ]
         state = {"core.last_timestamp_us": past[user]} if user in past else None
-        rows += fold(CORE, state, events)[1]
+        rows += Loop(CORE, state).step(events)
     look_up, indices = {}, {}
     for name in ("user", "item"):
         ids = frame[f"{name}_id"].unique().sort()
@@ -410,7 +410,7 @@ def test_a_giant_is_looped_through_in_pieces() -> None:
     """What the oracle knows goes on from piece to piece; a feature that carries nothing from day to day included."""
     features = load_features(None, {})
     events = [Event(n, 1, "i", MIDNIGHT_US + n // 2, "view", ACTIONS, {}) for n in range(10)]
-    state, rows = fold(features, None, events)
-    loop = Loop(features, None)
+    at_once, loop = Loop(features, None), Loop(features, None)
+    rows = at_once.step(events)
     assert [*loop.step(events[:3]), *loop.step(events[3:4]), *loop.step(events[4:][::-1])] == rows
-    assert loop.state() == state
+    assert loop.state() == at_once.state()

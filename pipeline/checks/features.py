@@ -1,6 +1,6 @@
 """Proofs about `features`: the same rows as `events`, and the values that the loop gives."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ from pipeline.checks.blocks import side_by_side
 from pipeline.checks.distributions import by_gap
 from pipeline.checks.feature_rows import ACTION_CODE, FeatureRows, Past
 from pipeline.checks.findings import FIRST_DIFFERENCES, Findings
-from pipeline.checks.invariants import Difference, moved_rows, wrong_one_hots
-from pipeline.checks.oracle import Loop, compare_columns, uncollected
+from pipeline.checks.invariants import Difference, codes_of_one_hots, moved_rows, wrong_one_hots
+from pipeline.checks.oracle import LOOP_ROWS, Loop, compare_columns, uncollected
 from pipeline.checks.reading import Subject, events_of, of_whole_files, prove_manifest, prove_schemas, states_by_user
 from pipeline.checks.reverse import ReverseLookUp
 from pipeline.checks.sampled_rows import SampledRows
@@ -22,7 +22,6 @@ from pipeline.outputs import feature_columns, features_recipe
 from pipeline.store import Manifest
 from pipeline.vocabularies import DayIds
 
-LOOP_ROWS = 1 << 16  # of one user that become Python values at a time
 IDENTITY = ("row_id", "user_id", "item_id", "timestamp")
 
 
@@ -52,11 +51,9 @@ def _look_at_rows(subject: Subject, looked: Findings, findings: Findings) -> "_P
     with findings.timed("ids of the day in the vocabularies"):
         proof = _Proof(subject, events)
     only_events = _only_in_events(subject.dataset)
-    blocks = subject.blocks([column.name for column in columns])
-    pairs = (
-        side_by_side(blocks, subject.blocks(only_events, of=events))
-        if only_events
-        else ((frame, pl.DataFrame()) for frame in blocks)
+    pairs = _beside(
+        subject.blocks([column.name for column in columns]),
+        subject.blocks(only_events, of=events) if only_events else None,
     )
     for frame, beside in findings.waiting("reading back, waited for", pairs):
         with findings.timed("every row"):
@@ -165,8 +162,9 @@ class _Proof:
         openings = states_by_user(self._opening, sample.users)
         differences: list[Difference] = []
         proven = 0
-        for user, pieces in self._sampled.of_users(sample.users):
+        for user, held in self._sampled.of_users(sample.users):
             loop = Loop(subject.features, openings.get(user))
+            pieces = self._read_again(user) if held is None else held
             for rows in (part for piece in pieces for part in piece.iter_slices(LOOP_ROWS)):
                 actions = map(subject.dataset.action_names.__getitem__, rows[ACTION_CODE].to_list())
                 expected = loop.step(events_of(user, rows, actions, subject.dataset))
@@ -174,6 +172,26 @@ class _Proof:
                 differences += compare_columns(expected, found, columns, user_id=user, row_ids=found["row_id"])
                 proven += rows.height
         return differences, proven
+
+    def _read_again(self, user: int | str) -> Iterator[pl.DataFrame]:
+        """The rows of a user who has too many to hold them, as `SampledRows` would."""
+        subject, actions = self._subject, self._subject.dataset.action_names
+        columns = [column.name for column in feature_columns(subject.features, subject.dataset)]
+        only_events = _only_in_events(subject.dataset)
+        for frame, beside in _beside(
+            subject.blocks(columns, user=user),
+            subject.blocks(["user_id", *only_events], of=self._events, user=user) if only_events else None,
+        ):
+            codes = codes_of_one_hots(frame, actions)
+            assert codes is not None, "the loop would not run"
+            yield frame.hstack([pl.Series(ACTION_CODE, codes), *beside.select(only_events).iter_columns()])
+
+
+def _beside(
+    rows: Iterator[pl.DataFrame], events: Iterator[pl.DataFrame] | None
+) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Rows of features, with those of events at the same positions where these are needed."""
+    return ((frame, pl.DataFrame()) for frame in rows) if events is None else side_by_side(rows, events)
 
 
 def _only_in_events(dataset: Dataset) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.contracts import Column, Event, Feature
 
 Difference = dict[str, Any]
+LOOP_ROWS = 1 << 16  # of one user that become Python values at a time
 
 
 @contextmanager
@@ -68,24 +69,6 @@ class Loop:
             for feature, own in zip(self._features, self._own, strict=True)
             for column in feature.state
         }
-
-
-def fold(
-    features: Sequence[Feature], state: Mapping[str, Any] | None, events: Sequence[Event]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Steps every feature's oracle through all events of one user.
-
-    Args:
-        features: The features in use.
-        state: As for `Loop`.
-        events: The user's events of the day, in any order.
-
-    Returns:
-        The state afterwards, and one row of feature values an event, in the order (timestamp, row_id).
-    """
-    loop = Loop(features, state)
-    rows = loop.step(events)
-    return loop.state(), rows
 
 
 def as_written(value: Any, dtype: str) -> Any:

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from pipeline.checks.findings import Findings
+from pipeline.checks.oracle import LOOP_ROWS
 from pipeline.config import Dataset
 from pipeline.contracts import Column, Event, Feature
 from pipeline.store import (
@@ -47,19 +48,30 @@ class Subject:
         directory = self.store.directory(manifest.asset, manifest.day)
         return read_files(directory, manifest.of_role(role), manifest_schema(manifest))
 
-    def blocks(self, columns: Sequence[str], *, of: Manifest | None = None) -> Iterator[pl.DataFrame]:
+    def blocks(
+        self, columns: Sequence[str], *, of: Manifest | None = None, user: int | str | None = None
+    ) -> Iterator[pl.DataFrame]:
         """Streams some columns as they lie on disk, read ahead in a thread; the action as Enum of the declared ones.
 
         Args:
             columns: Their names.
             of: Another day or asset than its own.
+            user: Only the rows of this user, `user_id` among the columns.
         """
         manifest, own = of or self.manifest, of is None
         names = {"action": self.dataset.action_names} if "action" in columns else {}
         directory = self.store.directory(manifest.asset, manifest.day)
         return ahead(
             # whoever reads the files that are to be proven takes their checksums as well
-            read_blocks(directory, manifest.files, columns, block_rows=BLOCK_ROWS, names=names, verify=not own)
+            read_blocks(
+                directory,
+                manifest.files,
+                columns,
+                block_rows=BLOCK_ROWS,
+                names=names,
+                verify=not own or user is not None,
+                user=user,
+            )
         )
 
     def input(self, asset: str) -> Manifest:
@@ -229,12 +241,12 @@ def _all_within(values: pl.Series, column: Column) -> bool:
     return (column.minimum is None or low >= column.minimum) and (column.maximum is None or high <= column.maximum)
 
 
-def events_by_user(rows: pl.LazyFrame, users: pl.Series, dataset: Dataset) -> Iterator[tuple[Any, list[Event]]]:
-    """The events of some users as the oracle sees them, user by user, ascending."""
+def rows_by_user(rows: pl.LazyFrame, users: pl.Series) -> Iterator[tuple[Any, Iterator[pl.DataFrame]]]:
+    """The rows of each of some users who have any, in stored order, in pieces for the loop."""
     frame = rows.filter(pl.col("user_id").is_in(users.implode())).collect()
     by_user = {user: part for (user,), part in frame.partition_by("user_id", as_dict=True).items()}
     for user, part in sorted(by_user.items()):
-        yield user, events_of(user, part, part["action"].to_list(), dataset)
+        yield user, part.iter_slices(LOOP_ROWS)
 
 
 def events_of(user: int | str, rows: pl.DataFrame, actions: Iterable[str], dataset: Dataset) -> list[Event]:
@@ -261,14 +273,7 @@ def events_of(user: int | str, rows: pl.DataFrame, actions: Iterable[str], datas
     )
 
 
-def rows_by_user(rows: pl.LazyFrame, users: pl.Series) -> dict[Any, list[dict[str, Any]]]:
-    """Rows of some users, in stored order."""
-    by_user: dict[Any, list[dict[str, Any]]] = {}
-    for row in rows.filter(pl.col("user_id").is_in(users.implode())).collect().iter_rows(named=True):
-        by_user.setdefault(row["user_id"], []).append(row)
-    return by_user
-
-
 def states_by_user(rows: pl.LazyFrame, users: pl.Series) -> dict[Any, dict[str, Any]]:
     """The carried state of some users."""
-    return {user: found[0] for user, found in rows_by_user(rows, users).items()}
+    found = rows.filter(pl.col("user_id").is_in(users.implode())).collect()
+    return {row["user_id"]: row for row in found.iter_rows(named=True)}

@@ -10,6 +10,8 @@ import polars as pl
 from pipeline.checks.blocks import Runs
 from pipeline.checks.sampling import Draw
 
+HELD_ROWS = 1 << 20  # of one user
+
 
 @dataclass
 class _Unfinished:
@@ -22,7 +24,7 @@ class _Unfinished:
 
 
 class SampledRows:
-    """Offers whole users to a draw, and keeps the rows of those that are in the sample.
+    """Offers whole users to a draw, and keeps the rows of those that are in the sample, unless these are very many.
 
     Args:
         draw: Says who is.
@@ -30,7 +32,7 @@ class SampledRows:
 
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
-        self._rows: dict[Any, list[pl.DataFrame]] = {}
+        self._rows: dict[Any, list[pl.DataFrame] | None] = {}
         self._unfinished: _Unfinished | None = None
 
     def add(self, frame: pl.DataFrame, runs: Runs, marks: Mapping[str, np.ndarray]) -> None:
@@ -63,8 +65,8 @@ class SampledRows:
         """Says that there are no more rows."""
         self._finish()
 
-    def of_users(self, users: pl.Series) -> Iterator[tuple[Any, list[pl.DataFrame]]]:
-        """Each of the users of the sample with their rows, in pieces."""
+    def of_users(self, users: pl.Series) -> Iterator[tuple[Any, list[pl.DataFrame] | None]]:
+        """Each of the users of the sample with their rows, in pieces; None for more than `HELD_ROWS`."""
         for user in users:
             yield user, self._rows[user]
 
@@ -74,6 +76,8 @@ class SampledRows:
         for kind, mark in marks.items():
             self._unfinished.marks[kind] = self._unfinished.marks.get(kind, False) or bool(mark[number])
         self._unfinished.rows.append(runs.rows_of(frame, number))
+        if self._unfinished.events > HELD_ROWS:
+            self._unfinished.rows.clear()
 
     def _finish(self) -> None:
         if self._unfinished is None:
@@ -82,7 +86,7 @@ class SampledRows:
         marks = {kind: np.array([mark]) for kind, mark in one.marks.items()}
         users = pl.Series([one.user])
         if self._draw.offer(users, np.array([one.events], dtype=np.int64), marks):
-            self._rows[one.user] = [_copy(rows) for rows in one.rows]
+            self._rows[one.user] = None if one.events > HELD_ROWS else [_copy(rows) for rows in one.rows]
             self._forget()
 
     def _forget(self) -> None:

@@ -3,7 +3,6 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,19 @@ import polars as pl
 from pipeline.checks.closing import Parts, all_rows, blocks_of, not_linked, rows_of, some_users
 from pipeline.checks.differences import difference, differences, lacking
 from pipeline.checks.findings import Findings
-from pipeline.checks.oracle import compare, fold, uncollected
+from pipeline.checks.oracle import compare
 from pipeline.checks.reading import (
     Subject,
     damaged_files,
-    events_by_user,
     prove_files,
     prove_manifest,
     prove_schemas,
     range_problems,
     states_by_user,
 )
+from pipeline.checks.sampled_rows import HELD_ROWS
 from pipeline.checks.sampling import Sample, choose_users
+from pipeline.checks.state_loop import fold_users
 from pipeline.contracts import Column
 from pipeline.state import state_columns, state_recipe
 from pipeline.store import (
@@ -36,7 +36,6 @@ from pipeline.store import (
     read_files,
     require_current,
     row_hash_sum,
-    scan,
 )
 
 ABSENT_USERS = 200
@@ -84,7 +83,8 @@ def prove_state(subject: Subject, findings: Findings, *, deep: bool) -> dict[str
     seen_before = proof.read("opening").select("user_id").collect().to_series()
     sample = choose_users(counts, seed=str(manifest.day), tied=none, at_borders=none, seen_before=seen_before)
     with findings.timed("the loop over sampled users"):
-        wrong, rows = proof.fold_sample(sample, deep=deep)
+        giants = counts.filter(pl.col("events") > HELD_ROWS)["user_id"]
+        wrong, rows = proof.fold_sample(sample, giants, deep=deep)
     name = "closing = the loop from the first day on" if deep else "closing = the loop from opening over the day"
     findings.expect_none(name, wrong)
     return sample.figures(rows) | {"absent_users_proven": absent}
@@ -256,32 +256,26 @@ class _StateProof:
         self.findings.expect_none("closing of users absent today is unchanged", differing)
         return size
 
-    def fold_sample(self, sample: Sample, *, deep: bool) -> tuple[list[dict[str, Any]], int]:
-        """The carried values that the loop does not confirm, and how many events it went through."""
-        subject = self.subject
+    def fold_sample(self, sample: Sample, giants: pl.Series, *, deep: bool) -> tuple[list[dict[str, Any]], int]:
+        """The carried values that the loop does not confirm, and how many events it went through.
+
+        Args:
+            sample: The users.
+            giants: Those of the day with more events than are held together.
+            deep: Goes through all days.
+        """
         latest = rows_of(self.folder, self.of_the_day, sample.users, self.schema)
         found = {row["user_id"]: row for row in latest.iter_rows(named=True)}
-        if deep:
-            start = subject.dataset.partitions.start
-            history = scan(subject.store.root, "events", start, subject.manifest.day)
-            openings: dict[Any, dict[str, Any]] = {}
-            days = {start + timedelta(days=n): n for n in range((subject.manifest.day - start).days + 1)}
-            rows = history.with_columns(
-                pl.col("row_id") + pl.col("day").replace_strict(days, return_dtype=pl.Int64) * 2**40
-            )
-        else:
-            openings, rows = states_by_user(self.read("opening"), sample.users), subject.events()
+        openings = None if deep else states_by_user(self.read("opening"), sample.users)
         wrong: list[dict[str, Any]] = []
         seen = 0
-        with uncollected():
-            for user, events in events_by_user(rows, sample.users, subject.dataset):
-                after, _ = fold(subject.features, openings.get(user), events)
-                seen += len(events)
-                written = found.get(user)
-                if written is None:
-                    wrong.append(difference(user, "user_id", "a row", "none"))
-                    continue
-                wrong += compare([after], [written], self.columns[1:], user_id=user, row_ids=[None])
+        for user, state, events in fold_users(self.subject, sample.users, giants, openings):
+            seen += events
+            written = found.get(user)
+            if written is None:
+                wrong.append(difference(user, "user_id", "a row", "none"))
+                continue
+            wrong += compare([state], [written], self.columns[1:], user_id=user, row_ids=[None])
         return wrong, seen
 
 

@@ -94,7 +94,9 @@ def _encodings(schema: pa.Schema, *, runs: Sequence[str]) -> dict[str, Any]:
         field.name for field in schema if pa.types.is_large_string(field.type) or pa.types.is_dictionary(field.type)
     ]
     numbers = {
-        field.name: "DELTA_BINARY_PACKED" if field.name in IDS and pa.types.is_integer(field.type) else "BYTE_STREAM_SPLIT"
+        field.name: "DELTA_BINARY_PACKED"
+        if field.name in IDS and pa.types.is_integer(field.type)
+        else "BYTE_STREAM_SPLIT"
         for field in schema
         if pa.types.is_primitive(field.type) and not pa.types.is_boolean(field.type) and field.name not in runs
     }
@@ -117,6 +119,7 @@ def read_blocks(
     block_rows: int,
     names: Mapping[str, Sequence[str]] | None = None,
     verify: bool = True,
+    user: int | str | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Streams some columns of the files of a day, in manifest order.
 
@@ -127,6 +130,7 @@ def read_blocks(
         block_rows: A block is the fewest row groups of one file that hold as many rows, or all that is left of it.
         names: Column of texts -> all texts that it may hold; it is read as Enum of these, and any other text as null.
         verify: Compares the checksum of every page; not needed by who takes the checksum of the whole file.
+        user: Only the rows of this user, found through the statistics of row groups; user_id is then among the columns.
 
     Yields:
         Frames in one piece, none of them empty.
@@ -141,8 +145,11 @@ def read_blocks(
             with pq.ParquetFile(
                 path, read_dictionary=list(declared), pre_buffer=False, page_checksum_verification=verify
             ) as parquet:
-                for groups in _blocks_of(parquet.metadata, block_rows):
-                    yield _frame(parquet.read_row_groups(groups, columns=list(columns)), columns, declared)
+                for groups in _blocks_of(parquet.metadata, block_rows, user):
+                    frame = _frame(parquet.read_row_groups(groups, columns=list(columns)), columns, declared)
+                    wanted = frame if user is None else frame.filter(frame[SEARCHED] == user)
+                    if wanted.height:
+                        yield wanted
         except (OSError, pa.ArrowException) as error:
             raise unreadable(path, error) from None
 
@@ -153,11 +160,13 @@ def unreadable(path: Path, error: Exception, *, remedy: str = "make this day aga
     return PipelineError(f"{path}: the file cannot be read ({why}); {remedy}")
 
 
-def _blocks_of(metadata: pq.FileMetaData, block_rows: int) -> Iterator[list[int]]:
-    """Row groups that are read together."""
+def _blocks_of(metadata: pq.FileMetaData, block_rows: int, user: int | str | None) -> Iterator[list[int]]:
+    """Row groups that are read together: all, or those that may hold a user."""
     held: list[int] = []
     rows = 0
     for group in range(metadata.num_row_groups):
+        if user is not None and not _may_hold(metadata, group, user):
+            continue
         held.append(group)
         rows += metadata.row_group(group).num_rows
         if rows >= block_rows:
@@ -165,6 +174,12 @@ def _blocks_of(metadata: pq.FileMetaData, block_rows: int) -> Iterator[list[int]
             held, rows = [], 0
     if held:
         yield held
+
+
+def _may_hold(metadata: pq.FileMetaData, group: int, user: int | str) -> bool:
+    column = metadata.row_group(group).column(metadata.schema.names.index(SEARCHED))
+    found = column.statistics
+    return found is None or not found.has_min_max or found.min <= user <= found.max
 
 
 def _frame(table: pa.Table, columns: Sequence[str], names: Mapping[str, Sequence[str]]) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.checks.reading import events_by_user
+from pipeline.checks.reading import events_of, rows_by_user
 from pipeline.chunks import EventChunk, iter_chunks, resolve_device, to_tensors
 from pipeline.config import Dataset
 from pipeline.contracts import Chunk, Event, Feature
@@ -37,7 +37,10 @@ def convert(raw: Path, out: Path) -> Mapping[str, Any]:
 
 def _events(chunk: EventChunk, dataset: Dataset) -> list[list[Event]]:
     """The same rows as the loop sees them, user by user."""
-    return [events for _, events in events_by_user(chunk.frame.lazy(), chunk.users, dataset)]
+    return [
+        [event for rows in pieces for event in events_of(user, rows, rows["action"].to_list(), dataset)]
+        for user, pieces in rows_by_user(chunk.frame.lazy(), chunk.users)
+    ]
 
 
 def _kernel_seconds(feature: Feature, chunk: Chunk) -> float:
