@@ -139,8 +139,8 @@ def test_spilled_or_not_the_order_is_that_of_sorted(rows: Rows, budget: int, blo
         assert rows_of(frames) == expected(rows)
         if budget in (1, 10**9):
             assert (arranger.spilled_bytes > 0) == (budget == 1 and bool(rows))
-        users = [set(frame["user_id"].to_list()) for frame in frames]
-        assert sum(map(len, users)) == len(set().union(*users)), "a user was cut in two"
+        instants = [set(frame.select("user_id", "timestamp").iter_rows()) for frame in frames]
+        assert sum(map(len, instants)) == len(set().union(*instants)), "an instant of a user was cut in two"
         arranger.forget(DAY)
         assert [path for path in Path(folder).rglob("*") if path.is_file()] == []
 
@@ -174,14 +174,22 @@ def test_a_spilled_day_comes_in_ranges_about_as_large_as_the_budget(tmp_path: Pa
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
-def test_a_user_larger_than_the_budget_is_one_range_and_the_others_stay_apart(tmp_path: Path, position: int) -> None:
+def test_a_user_larger_than_the_budget_is_cut_by_time_between_instants(tmp_path: Path, position: int) -> None:
     giant = [0, 250, 500][position]
-    rows: Rows = [(n % 501, n) for n in range(4000)] + [(giant, n) for n in range(20_000)]
+    rows: Rows = [(n % 501, n) for n in range(4000)] + [(giant, 7919 * n % 20_000 // 3) for n in range(20_000)]
     frames, _ = arranged(rows, budget=50_000, block=500, folder=tmp_path)
     assert rows_of(frames) == expected(rows)
-    with_giant = [frame for frame in frames if giant in frame["user_id"]]
-    assert len(with_giant) == 1
-    assert max(int(frame.estimated_size()) for frame in frames if frame is not with_giant[0]) <= 2 * 50_000
+    with_giant = [frame.filter(pl.col("user_id") == giant) for frame in frames if giant in frame["user_id"]]
+    assert len(with_giant) > 10
+    instants = [set(frame["timestamp"]) for frame in with_giant]
+    assert sum(map(len, instants)) == len(set().union(*instants)), "an instant was cut in two"
+    assert max(int(frame.estimated_size()) for frame in frames) <= 2 * 50_000
+
+
+def test_a_giant_instant_is_one_piece(tmp_path: Path) -> None:
+    rows: Rows = [(n % 5, n) for n in range(100)] + [(3, 50)] * 10_000
+    frames, _ = arranged(rows, budget=20_000, block=500, folder=tmp_path)
+    assert rows_of(frames) == expected(rows)
 
 
 def test_empty_blocks_are_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from pipeline.events.order import sort_rows
 from pipeline.events.parts import DayParts, joined
 from pipeline.threads import ahead
 
-QUANTILES = 64  # of the users of the first rows that do not fit: borders of ranges
+KEYS = ("user_id", "timestamp")  # by which rows are cut into ranges: by time only those of one user
+QUANTILES = 64  # of the keys of the first rows that do not fit: borders of ranges
 SAMPLED = 65_536
 PIECE_SAMPLED = 4_096  # of each part, where a range is cut again
 INT64_MAX = 2**63 - 1
@@ -28,11 +29,14 @@ class Arranger:
     Args:
         budget_bytes: How much may be held before it is spilled, for all days together.
         directory: For the parts; whoever made it removes it.
-        borders: Users at which ranges begin; those of the first rows that do not fit when there are none.
+        borders: Users, or times, at which ranges begin; users of the first rows that do not fit when there are none.
+        key: Which of the two.
     """
 
-    def __init__(self, *, budget_bytes: int, directory: Path, borders: pl.Series | None = None) -> None:
-        self._directory = directory
+    def __init__(
+        self, *, budget_bytes: int, directory: Path, borders: pl.Series | None = None, key: str = KEYS[0]
+    ) -> None:
+        self._directory, self._key = directory, key
         self._ranges = None if borders is None else _Ranges(borders)
         self._parts = DayParts(budget_bytes=budget_bytes, directory=directory, cut=self._range_of)
 
@@ -50,7 +54,9 @@ class Arranger:
         self._parts.add(frame, day_R)
 
     def ranges(self, day: int) -> Generator[pl.DataFrame, None, None]:
-        """The rows of a day in stored order, whole users together, each frame about as large as a part at most.
+        """The rows of a day in stored order, each frame about as large as a part at most.
+
+        A frame holds whole users, or of a single one with very many events some instants with all their rows.
 
         Who stops early has to close it.
         """
@@ -76,14 +82,16 @@ class Arranger:
             first = behind
 
     def _cut_again(self, day: int, number: int) -> Iterator[pl.DataFrame]:
-        """A range that holds too much, by borders of its own; a user is never cut in two."""
-        users = [_sample(piece["user_id"], PIECE_SAMPLED) for piece in self._parts.of(day, number, number + 1)]
-        sample = pl.concat(users)
-        if sample.min() == sample.max():
+        """A range that holds too much, by borders of its own: of users, or of the times of one user."""
+        for key in KEYS[KEYS.index(self._key) :]:
+            sample = pl.concat(_sample(piece[key], PIECE_SAMPLED) for piece in self._parts.of(day, number, number + 1))
+            if sample.min() != sample.max():
+                break
+        else:
             yield sort_rows(joined(list(self._parts.of(day, number, number + 1))))
             return
-        directory = self._directory / f"{day}-{number}"
-        inner = Arranger(budget_bytes=self._parts.part_bytes, directory=directory, borders=_borders(sample))
+        directory, borders = self._directory / f"{day}-{number}", _borders(sample)
+        inner = Arranger(budget_bytes=self._parts.part_bytes, directory=directory, borders=borders, key=key)
         for piece in self._parts.of(day, number, number + 1):
             inner.add(piece, np.full(piece.height, day, dtype=np.int32))
         yield from inner._sorted(day)
@@ -92,15 +100,15 @@ class Arranger:
     def _range_of(self, frame: pl.DataFrame) -> np.ndarray:
         """The range of every row, uint8 [rows]."""
         if self._ranges is None:
-            self._ranges = _Ranges(_borders(frame["user_id"]))
-        return self._ranges.of(frame["user_id"])
+            self._ranges = _Ranges(_borders(frame[self._key]))
+        return self._ranges.of(frame[self._key])
 
 
 class _Ranges:
-    """Which range a user belongs to.
+    """Which range a key belongs to.
 
     Args:
-        borders: Users at which ranges begin, ascending.
+        borders: Keys at which ranges begin, ascending.
     """
 
     def __init__(self, borders: pl.Series) -> None:
@@ -110,7 +118,7 @@ class _Ranges:
             self._tabulate(borders.to_numpy())
 
     def _tabulate(self, borders: np.ndarray) -> None:
-        """Ranges by the leading bits of a user, where these tell nearly as many ranges apart: a look-up, not a search."""
+        """Ranges by the leading bits of a key, where these tell nearly as many ranges apart: a look-up, not a search."""
         low, high = int(borders[0]), int(borders[-1])
         shift = max(0, (high - low).bit_length() - TABLE_BITS)
         if low - (1 << shift) < -INT64_MAX or high - low + (1 << shift) > INT64_MAX:
@@ -121,26 +129,26 @@ class _Ranges:
             places = np.arange(-1, (high - low >> shift) + 1)
             self._table = np.searchsorted(begins, places, side="right").astype(np.uint8)
 
-    def of(self, users: pl.Series) -> np.ndarray:
-        """uint8 [rows]; it never falls while users rise."""
+    def of(self, keys: pl.Series) -> np.ndarray:
+        """uint8 [rows]; it never falls while keys rise."""
         if self._table is None:
-            return self._borders.search_sorted(users, side="right").to_numpy().astype(np.uint8)
-        place = np.clip(users.to_numpy(), self._low, self._high)
+            return self._borders.search_sorted(keys, side="right").to_numpy().astype(np.uint8)
+        place = np.clip(keys.to_numpy(), self._low, self._high)
         place -= self._low
         place >>= self._shift
         return self._table[place]
 
 
-def _sample(users: pl.Series, size: int) -> pl.Series:
-    """Some users, with the lowest and the highest among them."""
-    some = users.gather_every(max(1, users.len() // size))
-    return pl.concat([some, pl.Series([users.min(), users.max()], dtype=users.dtype)])
+def _sample(keys: pl.Series, size: int) -> pl.Series:
+    """Some keys, with the lowest and the highest among them."""
+    some = keys.gather_every(max(1, keys.len() // size))
+    return pl.concat([some, pl.Series([keys.min(), keys.max()], dtype=keys.dtype)])
 
 
-def _borders(users: pl.Series) -> pl.Series:
-    """Users at which ranges begin; one that would fill a range gets one for itself."""
-    sample = _sample(users, SAMPLED).sort()
+def _borders(keys: pl.Series) -> pl.Series:
+    """Keys at which ranges begin; one that would fill a range gets one for itself."""
+    sample = _sample(keys, SAMPLED).sort()
     picked = [sample[sample.len() * number // QUANTILES] for number in range(1, QUANTILES)]
-    heavy = {user for user in picked if picked.count(user) > 1 and user != INT64_MAX}
-    behind = [user + "\0" if isinstance(user, str) else user + 1 for user in heavy]
-    return pl.Series([*picked, *behind], dtype=users.dtype).unique().sort()
+    heavy = {key for key in picked if picked.count(key) > 1 and key != INT64_MAX}
+    behind = [key + "\0" if isinstance(key, str) else key + 1 for key in heavy]
+    return pl.Series([*picked, *behind], dtype=keys.dtype).unique().sort()

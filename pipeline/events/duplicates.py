@@ -51,7 +51,7 @@ def find_ties(frame: pl.DataFrame) -> tuple[int, list[int]]:
     """How many rows share user and instant with another, and the row_ids of those that double an earlier one.
 
     Args:
-        frame: Sorted by (user_id, timestamp, row_id), whole users; with fingerprints where there are any.
+        frame: Sorted by (user_id, timestamp, row_id), whole instants of users; with fingerprints where there are any.
     """
     users, times = frame["user_id"], frame["timestamp"].to_numpy()
     tied = np.zeros(frame.height, dtype=bool)  # with the row before
