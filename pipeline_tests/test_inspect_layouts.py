@@ -325,3 +325,25 @@ def test_thousands_of_columns(tmp_path: Path) -> None:
     rows = "".join(f"{at},a{at},{1577836800 + at}," + ",".join("7" for _ in range(3000)) + "\n" for at in range(4))
     found = proposed(tmp_path, "log.csv", f"{header}\n{rows}")
     assert found.comment("4 rows; all are accepted")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'host haproxy[1]: 10.0.0.7:5012 [01/Mar/2019:01:40:27.123] fe be/s1 0/0/0 200 512 - - "GET /item/3 HTTP/1.1"',
+        '79a5 bucket [01/Mar/2019:05:01:22 +0000] 10.0.0.7 arn:x GET.OBJECT 3.png "GET /item/3 HTTP/1.1" 200 - 113 "-" "S3"',
+        'shop.example:443 10.0.0.7 - - [01/Mar/2019:05:01:22 +0000] "GET /item/3 HTTP/1.1" 200 113 "-" "curl"',
+    ],
+)
+def test_other_logs_of_web_requests(tmp_path: Path, line: str) -> None:
+    found = proposed(tmp_path, "requests.log", f"{line}\n" * 3)
+    assert (found.columns["user_id"]["from"], found.columns["item_id"]["from"]) == ("host", "path")
+    assert found.says["partitions"]["start"] == "2019-03-01"
+    assert found.comment("3 rows; all are accepted: 1 users, 1 items")
+
+
+def test_a_clock_with_points(tmp_path: Path) -> None:
+    rows = "".join(f"{day:02}/03/2019 07.57;u;a\n" for day in (1, 2, 31))
+    found = proposed(tmp_path, "log.csv", "Data/Ora;Utente;Prodotto\n" + rows)
+    assert found.columns["timestamp"]["format"] == "%d/%m/%Y %H.%M"
+    assert found.comment("3 rows; all are accepted")

@@ -47,6 +47,11 @@ def test_a_cell_with_several_items_gives_an_event_each(tmp_path: Path, begin: st
     assert events_of(found) == EVENTS
 
 
+def test_a_tuple_of_one(tmp_path: Path) -> None:
+    rows = "".join(f"{user}\t{tuple(map(int, items))}\t{START + at}\n" for at, (user, items) in enumerate(THREE))
+    assert events_of(proposed(tmp_path, "log.tsv", "user_id\titems\ttime\n" + rows)) == EVENTS
+
+
 def test_items_in_the_text_of_json(tmp_path: Path) -> None:
     rows = [{"user_id": user, "items": " ".join(items), "time": START + at} for at, (user, items) in enumerate(THREE)]
     found = proposed(tmp_path, "log.ndjson", "".join(json.dumps(row) + "\n" for row in rows))
@@ -178,3 +183,40 @@ def test_amounts_are_no_list_of_items(tmp_path: Path) -> None:
     rows = [f"{user},{'|'.join(items)},{START + at}\n" for at, (user, items) in enumerate(THREE)]
     found = proposed(tmp_path, "log.csv", "user,prices,time\n" + "".join(rows))
     assert "explode" not in found.says["source"]
+
+
+def test_what_was_clicked_without_a_header(tmp_path: Path) -> None:
+    rows = "".join(f"{at}\tU{at % 3}\t{START + at}\tN1-0 N2-1{' N3-0' * (at % 2)}\n" for at in range(25))
+    found = proposed(tmp_path, "log.tsv", rows)
+    assert found.columns["user_id"]["from"] == "column_2"
+    assert found.columns["item_id"]["from"] == "column_4.item"
+
+
+def test_the_key_of_sessions_is_the_user_where_nobody_else_is(tmp_path: Path) -> None:
+    rows = "".join(
+        f"s{at}\t{START + at}\tN1-0 N2-1{' N3-0' * (at % 2)}\t{'DE' if at % 2 else 'FR'}\n" for at in range(60)
+    )
+    found = proposed(tmp_path, "log.tsv", rows)
+    assert found.columns["user_id"]["from"] == "column_1"
+
+
+def test_a_count_beside_the_key_of_playlists_is_no_user(tmp_path: Path) -> None:
+    """As in the Million Playlist Dataset, whose playlists tell no user."""
+    lists = [
+        {
+            "pid": at,
+            "num_tracks": at % 20 + 1,
+            "modified_at": START + at,
+            "tracks": [{"pos": n, "track_uri": f"t{n}"} for n in range(3)],
+        }
+        for at in range(30)
+    ]
+    found = proposed(tmp_path, "mpd.json", json.dumps({"info": {"version": "v1"}, "playlists": lists}))
+    assert found.columns["user_id"]["from"] == "pid"
+    assert found.columns["item_id"]["from"] == "tracks.track_uri"
+
+
+def test_few_users_of_many_items_stay_users(tmp_path: Path) -> None:
+    rows = "".join(f"w{at % 3}\tx{at % 200}\t{START + at}\n" for at in range(400))
+    found = proposed(tmp_path, "log.tsv", rows)
+    assert (found.columns["user_id"]["from"], found.columns["item_id"]["from"]) == ("column_1", "column_2")

@@ -1,7 +1,10 @@
 """`python -m pipeline inspect`: times that need an expression, and logs that have none."""
 
+from datetime import date, datetime, timedelta
+from datetime import time as clock
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from pipeline.config import load_dataset
@@ -50,12 +53,12 @@ def test_fractions_of_seconds_from_a_start_that_is_not_told(tmp_path: Path) -> N
 
 
 def test_days_from_a_start_and_the_clock_as_a_number(tmp_path: Path) -> None:
-    found = times(tmp_path, "DAY,TRANS_TIME", "1,1631", "1,5", "2,0", "3,2359")
+    found = times(tmp_path, "DAY,TRANS_TIME", "1,1631", "1,5", "2,0", "9,2359")
     assert [at - START for at in found] == [
         DAY + 5 * 60,
         DAY + 16 * HOUR + 31 * 60,
         2 * DAY,
-        3 * DAY + 23 * HOUR + 59 * 60,
+        9 * DAY + 23 * HOUR + 59 * 60,
     ]
 
 
@@ -139,3 +142,24 @@ def test_a_day_of_the_week_or_of_a_month_counts_nothing(tmp_path: Path, header: 
     found = proposed(tmp_path, "log.csv", f"user,item,{header}\n{lines}")
     assert found.columns["timestamp"] == {"from": "day", "unit": "s"}
     assert found.comment("no column reads as a time; day may hold one")
+
+
+@pytest.mark.parametrize("name", ["time", "hour", "day"])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        *([[1], [2], [3, 4]], [{"a": 1}] * 3, [b"\xff\x01", b"a", b"b"], [None] * 3, [True, False, True]),
+        *([timedelta(1), timedelta(2), timedelta(3)], [clock(1), clock(2), clock(3)], [[datetime(2020, 1, 1)]] * 3),  # noqa: DTZ001
+    ],
+)
+def test_types_that_are_no_times(tmp_path: Path, name: str, cells: list[object]) -> None:
+    """Nothing of it is an error: the draft says what it could not find."""
+    file = tmp_path / "log.parquet"
+    pl.DataFrame({"user": [1, 2, 3], "item": [4, 5, 6], "date": [date(2020, 1, 1)] * 3, name: cells}).write_parquet(
+        file
+    )
+    found = proposed(tmp_path, "log.parquet", file.read_bytes())
+    assert found.columns["timestamp"] == {"from": "date", "timezone": "UTC"}
+    pl.DataFrame({"user": [1, 2, 3], "item": [4, 5, 6], name: cells}).write_parquet(file)
+    found = proposed(tmp_path, "log.parquet", file.read_bytes())
+    assert found.comment("no column reads as a time")

@@ -82,6 +82,15 @@ def test_comments_stand_where_records_begin(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("sign", ["(*", "[", "|"])
+def test_a_comment_begins_with_any_sign(tmp_path: Path, sign: str) -> None:
+    text = f"u,i\n1,a\n{sign}2,b\n3,c\n"
+    assert found(tmp_path, "x.csv", text, csv={"comment": sign}) == [
+        (2, {"u": "1", "i": "a"}),
+        (4, {"u": "3", "i": "c"}),
+    ]
+
+
 def test_fixed_width(tmp_path: Path) -> None:
     fixed = {"columns": {"u": [1, 3], "i": [6, 9]}, "null_values": ["-"], "has_header": True, "comment": "%"}
     lines = ["%%", "usr  item", "  1xxab", "\t2 xxcdefgh", "333  é è ", "4    -", "5", "      ", "", "12345", "123456"]

@@ -9,8 +9,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.contracts import PipelineError
+from pipeline.sources import RawFile
 from pipeline.sources.delimited import scan as csv_scan
 from pipeline.sources.delimited.exact import Dialect, exact_records
+from pipeline.sources.stream import ByteStream
+from pipeline.sources.text import HeldText
 from pipeline_tests.raw_files import read
 
 SIZES = (1, 2, 3, 5, 8, 13, 64, 1 << 20)
@@ -31,6 +34,21 @@ def test_cells_lines_and_checksum(tmp_path: Path) -> None:
     assert found.raw == ["1,a", '2,"b,c"', '"3",']
     assert found.warnings == {}
     assert found.checksum == hashlib.sha256(content).hexdigest()
+
+
+def test_text_is_held_up_to_a_line_end(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"ab\ncd\nefghijk")
+    file = RawFile(path, "x.csv", None, path.stat().st_size, path.stat().st_mtime_ns)
+    with ByteStream(file, None) as stream:
+        text = HeldText(stream, encoding="utf-8", table="csv", block_bytes=4)
+        held = []
+        while not text.ended:
+            text.more()
+            held.append(text.held)
+            text.drop(text.held.rfind(b"\n") + 1)
+    assert held == [b"ab\n", b"cd\n", b"efghij", b"efghijk\n"]
+    assert text.newline_added
 
 
 @pytest.mark.parametrize("block_bytes", SIZES)

@@ -40,9 +40,15 @@ def test_any_other_line_is_left_to_the_exact_ways(line: bytes) -> None:
         assert cut_numbers(text, names=NAMES, dialect=DIALECT, integers=INTEGERS) is None
 
 
-def test_one_line_too_long_does_not_make_up_for_one_too_short() -> None:
-    for text in (b"7,a\n007,a,1\n", b"7,a\n8,b,1,\n", b"7,a\n8,b,1,1\n", b",,\n,\n,,,\n"):
-        assert cut_numbers(text, names=NAMES, dialect=DIALECT, integers=INTEGERS) is None
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"7,a\n007,a,1\n", b"7,a\n8,b,1,\n", b"7,a\n8,b,1,1\n", b",,\n,\n,,,\n",
+        b"\n8,b,1,,\n", b"8,b,1,,\n\n", b"9,c,1\n\n8,b,1,,\n", b"9,c,1\n8,b,1,,\n\n", b"\n,,,,\n", b",,,,\n\n",
+    ],
+)  # fmt: skip
+def test_one_line_too_long_does_not_make_up_for_one_too_short_or_blank(text: bytes) -> None:
+    assert cut_numbers(text, names=NAMES, dialect=DIALECT, integers=INTEGERS) is None
 
 
 @pytest.mark.parametrize("text", [b"", b"7", b"7,a,1"])

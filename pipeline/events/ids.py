@@ -54,7 +54,10 @@ def to_strings(raw: pl.Series, *, column: str) -> Typed:
         raise PipelineError(
             f"column '{column}' holds {raw.dtype}, which has no unambiguous text; declare another type or use sql"
         )
-    empty = raw.is_null() | (values.str.len_bytes() == 0).fill_null(value=False)
+    length = values.str.len_bytes()
+    if not values.has_nulls() and length.min() != 0:
+        return Typed(values)
+    empty = raw.is_null() | (length == 0).fill_null(value=False)
     missing = mask(empty)
     return Typed(values if missing is None else values.set(empty, None), missing, malformed)
 

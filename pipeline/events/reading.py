@@ -273,10 +273,10 @@ class _DaysOfFile:
 
     def add(self, block: RawBlock, converted: ConvertedBlock) -> list[tuple[RawBlock, ConvertedBlock, np.ndarray]]:
         self._waiting.append((block, converted))
-        first = converted.day.drop_nulls().head(1)
-        if self._last is None and first.is_empty():
-            return []
         if self._last is None:
+            first = converted.day.drop_nulls().head(1)
+            if first.is_empty():
+                return []
             self._last = int(first[0])
         return self._release()
 
@@ -289,7 +289,10 @@ class _DaysOfFile:
         assert self._last is not None
         released = []
         for block, converted in self._waiting:
-            day = converted.day.fill_null(strategy="forward").fill_null(self._last).to_numpy()
+            known = converted.day
+            if known.has_nulls():
+                known = known.fill_null(strategy="forward").fill_null(self._last)
+            day = known.to_numpy()
             if len(day):
                 self._last = int(day[-1])
             released.append((block, converted, day))

@@ -1,6 +1,7 @@
 """What the first bytes of a file say: how it is packed, what container it is, and how its bytes are text."""
 
 import codecs
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,13 @@ STRANGERS = {
     "a Feather file of version 1": b"FEA1",
     "a Python pickle": b"\x80\x04\x95",
 }
+FEW_SIGNS = 4
 MARKS = {"utf-8": codecs.BOM_UTF8, "utf-32": codecs.BOM_UTF32_LE, "utf-16": codecs.BOM_UTF16_LE}
+
+
+SCRIPTS = {"cp1251": "Russian", "koi8-r": "Russian", "big5": "Chinese"}
+WORDS_BEYOND = re.compile(rb"[\x80-\xff]+")
+BIG5 = re.compile(rb"(?:[\xa4-\xc6][\x40-\x7e\xa1-\xfe])+")  # runs of frequent characters
 
 
 def packed_as(first: bytes) -> str:
@@ -46,8 +53,10 @@ def stranger(first: bytes) -> str | None:
     if known is None and not binary_format(first) and not first.startswith(tuple(MARKS.values())):
         # Text holds hardly a control character, but for half of the bytes of UTF-16.
         begin = first[:4000]
-        control = sum(byte < 0x20 and byte not in b"\0\t\n\r\x01\x0b\x0c\x1b" for byte in begin)
-        if control > 0.05 * len(begin) and begin.count(0) < 0.1 * len(begin):
+        control = [byte for byte in begin if byte < 0x20 and byte not in b"\0\t\n\r\x0b\x0c\x1b"]
+        # Some logs separate by a few of these signs; of others any may occur.
+        separators = len(set(control)) <= FEW_SIGNS and begin.isascii()
+        if len(control) > 0.05 * len(begin) and begin.count(0) < 0.1 * len(begin) and not separators:
             return "binary data of a kind that is not known"
     return known
 
@@ -88,9 +97,12 @@ def sniff_encoding(head: bytes, places: Sequence[bytes] = ()) -> Encoding:
     if len(broken) * 10 < len(lines):
         return Encoding("utf-8", doubt=f"{len(broken)} lines of the sample are no UTF-8; they are refused")
     text = b"\n".join(broken)
-    if _decodes(text, "gb18030") and _chinese_pairs(text) > 0.9:
+    if _decodes(text, "gb18030") and _chinese_pairs(text) > 0.9 and _letters(text) in (None, "big5"):
         reason = f"no UTF-8, but pairs of bytes as Chinese text has them, such as {_shown(broken[0], 'gb18030')}"
         return Encoding("gb18030", reason, "encoding: gb18030 was taken; big5 or another two-byte encoding is possible")
+    if (name := _letters(text)) is not None:
+        reason = f"no UTF-8, but words of letters as {SCRIPTS[name]} has them, such as {_shown(broken[0], name)}"
+        return Encoding(name, reason, f"encoding: {name} was taken; look at a line with letters beyond ASCII")
     name = "cp1252" if any(0x80 <= byte < 0xA0 for byte in text) and _decodes(text, "cp1252") else "latin-1"
     return Encoding(
         name,
@@ -120,6 +132,19 @@ def _chinese_pairs(text: bytes) -> float:
         paired += 2 if pair else 0
         at += 2 if pair else 1
     return paired / max(1, beyond)
+
+
+def _letters(text: bytes) -> str | None:
+    """The encoding of words that are made of bytes beyond ASCII alone, as in Russian or in Chinese of Taiwan."""
+    words = WORDS_BEYOND.findall(text[:100_000])
+    beyond = sum(byte >= 0x80 for byte in text[:100_000])
+    long = [word for word in words if len(word) >= 3]
+    letters = b"".join(word for word in long if all(byte >= 0xC0 for byte in word))
+    if len(letters) > 0.7 * beyond:
+        small = sum(byte >= 0xE0 for byte in letters)
+        return "cp1251" if 2 * small >= len(letters) else "koi8-r"
+    pairs = b"".join(word for word in BIG5.findall(text[:100_000]) if len(word) >= 4)
+    return "big5" if sum(byte >= 0x80 for byte in pairs) > 0.7 * beyond and _decodes(text, "big5") else None
 
 
 def _shown(line: bytes, name: str) -> str:

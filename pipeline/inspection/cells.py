@@ -1,8 +1,9 @@
 """The cells of a sample, cut by the readers of `sources` as a run would cut them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +20,7 @@ from pipeline.inspection.sample import Sample, raw_file
 from pipeline.sources import read_blocks
 
 ROWS = 20_000
+LOOKED_AT = 1000
 MAX_PATH = 4
 EXTENSIONS = {"csv": "csv", "fixed_width": "txt", "regex": "log", "ndjson": "ndjson", "parquet": "parquet"}
 
@@ -57,7 +59,7 @@ def read_cells(sample: Sample, source: Mapping[str, Any], names: Sequence[str]) 
                 rows += block.frame.height
                 malformed += int(block.malformed.sum())
     frame = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
-    return Cells(open_nested(frame), rows, malformed)
+    return Cells(open_nested(frame, _objects_of(sample, source["format"])), rows, malformed)
 
 
 def _blocks(path: Path, source: Mapping[str, Any]) -> Iterator[Any]:
@@ -144,44 +146,57 @@ def _first_rows(path: Path, kind: str) -> pa.Table:
         return pa.Table.from_batches(batches, schema=file.schema)
 
 
-def open_nested(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds the fields of objects within columns as columns of their own, named by their paths."""
+def _objects_of(sample: Sample, kind: str) -> set[str]:
+    """The columns that hold objects where the readers give these as JSON, and not as texts that look alike."""
+    text = sample.head.decode("utf-8", "replace").removeprefix("\ufeff")
+    if kind == "ndjson":
+        records = (line for line in text.split("\n")[: LOOKED_AT + 1][: None if sample.whole else -1])
+    else:
+        records = islice(first_records(text), LOOKED_AT) if kind == "json" else iter(())
+    found = [_object(record) for record in records]
+    return {key for record in found for key, value in record.items() if isinstance(value, dict)}
+
+
+def open_nested(frame: pl.DataFrame, objects: Set[str]) -> pl.DataFrame:
+    """Adds the fields of objects within columns as columns of their own, named by their paths.
+
+    Args:
+        frame: Raw columns [rows].
+        objects: Text columns that hold objects as JSON; in others JSON is a text like any other.
+    """
     for name in frame.columns:
-        frame = _opened(frame, name, 1)
+        frame = _opened(frame, name, 1, parsed=name in objects)
     return frame
 
 
-def _opened(frame: pl.DataFrame, name: str, depth: int) -> pl.DataFrame:
+def _opened(frame: pl.DataFrame, name: str, depth: int, *, parsed: bool) -> pl.DataFrame:
     if depth > MAX_PATH:
         return frame
-    column = frame[name]
+    column, deeper = frame[name], set[str]()
     if isinstance(column.dtype, pl.Struct):
         fields = [field.name for field in column.dtype.fields]
         inner = [column.struct.field(field).alias(f"{name}.{field}") for field in fields]
-    elif column.dtype == pl.String and _holds_objects(column):
-        inner = _parsed(column)
+    elif column.dtype == pl.String and parsed:
+        inner, deeper = _parsed(column)
     else:
         return frame
     new = [series for series in inner if series.name not in frame.columns]
     frame = frame.with_columns(new)
     for series in new:
-        frame = _opened(frame, series.name, depth + 1)
+        frame = _opened(frame, series.name, depth + 1, parsed=series.name in deeper)
     return frame
 
 
-def _holds_objects(column: pl.Series) -> bool:
-    filled = column.drop_nulls()
-    return len(filled) > 0 and bool(filled.head(100).str.starts_with('{"').all())
-
-
-def _parsed(column: pl.Series) -> list[pl.Series]:
-    """The fields of JSON objects that stand in a text column, as text."""
+def _parsed(column: pl.Series) -> tuple[list[pl.Series], set[str]]:
+    """The fields of JSON objects that stand in a text column, as text, and those of them that are objects again."""
     records = [_object(cell) for cell in column]
     keys = list(dict.fromkeys(key for record in records for key in record))[:200]
-    return [
+    objects = {f"{column.name}.{key}" for record in records for key, value in record.items() if isinstance(value, dict)}
+    fields = [
         pl.Series(f"{column.name}.{key}", [_text(record.get(key)) for record in records], dtype=pl.String)
         for key in keys
     ]
+    return fields, objects
 
 
 def _object(cell: str | None) -> dict[str, Any]:

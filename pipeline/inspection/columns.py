@@ -1,18 +1,25 @@
 """Which column is the user, the item, the time and the action, and how each of them is to be read."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pipeline.inspection.facts import MOST_FREQUENT, Facts
 from pipeline.inspection.times import Reading
-from pipeline.inspection.words import ACTION_NAMES, NO_ACTIONS, NOBODY_CODES, NOBODY_WORDS, listed, name_score
+from pipeline.inspection.words import (
+    ACTION_NAMES,
+    NO_ACTIONS,
+    is_measure,
+    listed,
+    name_score,
+    words_of,
+)
 
 MOST_ACTIONS = 50
 LONGEST_ACTION = 60
-MANY_IDS = 20
-MUCH = 0.1  # of the rows; an id with more of them may stand for nobody
+MANY_ROWS = 20
+FEW_TO_ONE = 20  # records of one user, at most, where another column numbers them
+DAY_US = 86_400_000_000
+IDS = (["id"], ["ids"], ["key"], ["code"])  # last words of names
 UNKNOWN = "?"  # a raw column that no file has: a run stops and says so
 
 
@@ -41,22 +48,50 @@ def choose_time(facts: Mapping[str, Facts], readings: Mapping[str, Reading], *, 
         kind = 0 if reading.date_only else 60 if reading.text else 30
         named = name_score(name, "timestamp")
         # A number that may be a time by its value alone is rather an id when its name says so.
-        is_id = not reading.text and not named and max(name_score(name, "user_id"), name_score(name, "item_id")) > 0
+        like_id = max(name_score(name, "user_id"), name_score(name, "item_id")) > 0 or words_of(name)[-1:] in IDS
+        is_id = not reading.text and not named and like_id
         return named + kind + 10 * reading.share - 100 * is_id + _inside(name, inside)
 
     ranked = sorted(readings, key=lambda name: -score(name))
     if not ranked:
-        numbers = [name for name in facts if name_score(name, "timestamp")]
-        doubt = (
-            f"timestamp: no column reads as a time; {listed(numbers or list(facts))} may hold one that needs sql, and "
-            'unit = "s" is only a placeholder'
-        )
-        return Role(numbers[0] if numbers else None, "no column reads as a time", doubts=[doubt])
+        named = [name for name in facts if name_score(name, "timestamp")]
+        named.sort(key=lambda name: -name_score(name, "timestamp"))
+        return Role(named[0] if named else None, "no column reads as a time", doubts=[_doubt_no_time(named, facts)])
     first, *others = ranked
+    if readings[first].date_only:
+        # The same days with a clock say more.
+        clocked = (
+            name for name in others if name_score(name, "timestamp") and _same_days(readings[name], readings[first])
+        )
+        finer = next(clocked, first)
+        others = [name for name in ranked if name != finer]
+        first = finer
     role = Role(first, readings[first].reason, others)
     if others and score(others[0]) >= score(first) - 15:
         role.doubts.append(f"timestamp: {listed(others)} can be read as the time as well; {first} was taken")
     return role
+
+
+def _same_days(clocked: Reading, dates: Reading) -> bool:
+    edges = ((clocked.first_us, dates.first_us), (clocked.last_us, dates.last_us))
+    return not clocked.date_only and all(abs(one - other) <= 2 * DAY_US for one, other in edges)
+
+
+def _doubt_no_time(named: Sequence[str], facts: Mapping[str, Facts]) -> str:
+    if named:
+        cells = list(facts[named[0]].frequent)[:2]
+        such = (
+            f", in which cells such as {' or '.join(map(repr, cells))} are no time that is known here" if cells else ""
+        )
+        return (
+            f"timestamp: no column reads as a time; {listed(named)} may hold one{such}: sql can rewrite it, and "
+            'unit = "s" is only a placeholder'
+        )
+    return (
+        "timestamp: no column reads as a time, and none is named like one; if the log has no times, "
+        'timestamp = { sql = "\'2020-01-01\'", format = "%Y-%m-%d", timezone = "UTC" } with start and end = '
+        '"2020-01-01" puts all rows on one day, in file order, and every time_diff is 0'
+    )
 
 
 def choose_action(facts: Mapping[str, Facts], taken: Sequence[str | None], *, inside: str | None) -> Role:
@@ -66,11 +101,14 @@ def choose_action(facts: Mapping[str, Facts], taken: Sequence[str | None], *, in
         most = MOST_ACTIONS if name_score(fact.name, "action") < 90 else MOST_FREQUENT
         few = 0 < fact.distinct <= most and fact.longest <= LONGEST_ACTION
         number = fact.fractions > 0 or fact.commas > 0
-        return few and not fact.nested and not fact.temporal and not number and fact.name not in taken
+        other = fact.nested or fact.temporal or fact.numbers_rows or fact.name in taken
+        return few and not other and not number
 
     def score(fact: Facts) -> int:
         known = _known_actions(fact) >= 0.5 * max(1, len(fact.frequent))
         named = name_score(fact.name, "action")
+        if not known and named < 60 and (fact.distinct == 1 or NO_ACTIONS & set(words_of(fact.name))):
+            return 0
         return named + (100 if known else 0) + (_inside(fact.name, inside) if named or known else 0)
 
     fitting = [fact for fact in facts.values() if fits(fact)]
@@ -86,9 +124,10 @@ def choose_action(facts: Mapping[str, Facts], taken: Sequence[str | None], *, in
         if others:
             role.doubts.append(f"action: {listed(others)} may be the action as well; {role.column} was taken")
         return role
-    few = [fact for fact in fitting if 2 <= fact.distinct <= 12 and fact.distinct * 20 < fact.rows]
-    few = [fact for fact in few if not NO_ACTIONS & set(re.split(r"[^a-z]+", fact.name.lower()))]
-    few.sort(key=lambda fact: -_known_actions(fact))
+    few = [fact for fact in fitting if _flagged(fact) or (2 <= fact.distinct <= 12 and fact.distinct * 20 < fact.rows)]
+    few = [fact for fact in few if _flagged(fact) or not is_measure(fact.name)]
+    few = [fact for fact in few if not NO_ACTIONS & set(words_of(fact.name))]
+    few.sort(key=lambda fact: (-_known_actions(fact), _flagged(fact) is None))
     return Role(None, "no column looks like an action", [fact.name for fact in few])
 
 
@@ -102,6 +141,7 @@ def doubt_no_action(role: Role, facts: Mapping[str, Facts], taken: Sequence[str 
     """
     doubt = "action: no column names one, so that every row is an 'event'"
     many = [fact for fact in facts.values() if fact.distinct > MOST_ACTIONS and fact.name not in taken]
+    many = [fact for fact in many if words_of(fact.name)[-1:] not in IDS]
     named = max(many, key=lambda fact: name_score(fact.name, "action"), default=None)
     if named is not None and name_score(named.name, "action") >= 60:
         most = MOST_FREQUENT if name_score(named.name, "action") >= 90 else MOST_ACTIONS
@@ -111,9 +151,30 @@ def doubt_no_action(role: Role, facts: Mapping[str, Facts], taken: Sequence[str 
         )
     few = [name for name in role.others if name not in taken]
     if few:
+        flagged = _flagged(facts[few[0]])
+        if flagged:
+            return (
+                f'{doubt}; if {few[0]} tells two kinds apart, write action = {{ from = "{few[0]}", rename = {{ "1" = '
+                f'"{flagged}", "0" = "impression" }} }} and names = ["impression", "{flagged}"]'
+            )
         has = "has" if len(few) == 1 else "have"
         doubt += f'; {listed(few)} {has} few values: if they are actions, write action = {{ from = "{few[0]}" }} and names = [...]'
     return doubt
+
+
+def _without_keys(ids: list[Facts]) -> list[Facts]:
+    """The ids without those that numbered the records of an exploded log, unless what is left hardly varies."""
+    records = max((fact.distinct for fact in ids if fact.numbers_records), default=0)
+    others = [fact for fact in ids if not fact.numbers_records]
+    return others if any(fact.distinct * FEW_TO_ONE >= records for fact in others) else ids
+
+
+def _flagged(fact: Facts) -> str | None:
+    """The action that a column of 0 and 1 says to have happened, by its name."""
+    if set(fact.frequent) != {"0", "1"}:
+        return None
+    words = (word for word in words_of(fact.name.split(".")[-1]) if word not in ("is", "has"))
+    return next((word.removesuffix("ed") for word in words if word.removesuffix("ed") in ACTION_NAMES), None)
 
 
 def choose_id(role: str, facts: Mapping[str, Facts], taken: Sequence[str | None], *, inside: str | None) -> Role:
@@ -126,12 +187,16 @@ def choose_id(role: str, facts: Mapping[str, Facts], taken: Sequence[str | None]
     named += [fact for fact in fractions if name_score(fact.name, role) >= 60 and fact.name not in taken]
 
     def score(fact: Facts) -> float:
-        # What numbers the rows, as the key of a table does, is hardly a user or an item.
-        return (
-            fact.filled * (name_score(fact.name, role) + _inside(fact.name, inside)) / (2 if fact.numbers_rows else 1)
-        )
+        # What numbers the rows, as the key of a table does, is hardly a user or an item, and nor is what never changes.
+        alone = fact.distinct == 1 and fact.rows >= MANY_ROWS
+        bonus = _inside(fact.name, inside) if name_score(fact.name, role) else 0
+        named = name_score(fact.name, role) + (bonus if role == "item_id" else -bonus)
+        return fact.filled * named / (3 if alone else 2 if fact.numbers_rows else 1)
 
     named.sort(key=lambda fact: -score(fact))
+    elements = facts.get(inside) if inside is not None and role == "item_id" else None
+    if elements in fitting and not any(_inside(fact.name, inside) for fact in named):
+        return Role(inside, "the elements of the list", [fact.name for fact in named[:3]])
     if named:
         first, *others = named
         names = listed([fact.name for fact in others[:3]])
@@ -143,6 +208,12 @@ def choose_id(role: str, facts: Mapping[str, Facts], taken: Sequence[str | None]
         return found
     ids = [fact for fact in fitting if fact.distinct > 1 or fact.rows < 3] or fitting
     ids = [fact for fact in ids if not fact.numbers_rows] or ids
+    if role == "user_id":  # the elements of a list are hardly its owner
+        ids = [fact for fact in ids if not _inside(fact.name, inside)] or ids
+    other = "item_id" if role == "user_id" else "user_id"
+    ids = [fact for fact in ids if not is_measure(fact.name) and not name_score(fact.name, "timestamp")] or ids
+    unnamed = [fact for fact in ids if not name_score(fact.name, other)]
+    ids = _without_keys(unnamed) if role == "user_id" else unnamed or ids
     if not ids:
         doubt = f"{role}: no column looks like the {noun}; write its name in place of {UNKNOWN}"
         return Role(None, f"no column looks like the {noun}", doubts=[doubt])
@@ -158,75 +229,6 @@ def choose_id(role: str, facts: Mapping[str, Facts], taken: Sequence[str | None]
     also = f"; {listed(others)} may be it" if others else ""
     doubt = f"{role}: no name says it; {chosen.name} was taken, {why}{also}"
     return Role(chosen.name, why, others, [doubt])
-
-
-def id_settings(fact: Facts) -> tuple[dict[str, Any], str, list[str]]:
-    """How ids are to be read.
-
-    Returns:
-        Keys besides `from`, the reason for the type, and doubts.
-    """
-    says: dict[str, Any] = {"type": "int64"}
-    doubts: list[str] = []
-    text = fact.type in ("String", "Categorical", "Enum")
-    if fact.type in ("Boolean",):
-        says["type"], why = "string", "true and false are no numbers"
-    elif fact.beyond is not None:
-        says["type"], why = "string", f"{fact.beyond} is beyond int64"
-    elif fact.padded is not None:
-        says["type"], why = "string", f"int64 would lose the leading zero of {fact.padded}"
-    elif fact.integers == 1.0 or not text:
-        why = "whole numbers" + (", some written 1.0" if fact.pointed else "")
-    elif fact.integers > 0.99 and not fact.coded:
-        why = f"whole numbers, but for cells such as {fact.other[0]!r}"
-        doubts.append(
-            f"{fact.name}: cells such as {listed(list(fact.other))} are no numbers, and their rows are refused; "
-            'type = "string" keeps them'
-        )
-    else:
-        mixed = "numbers and others, such as " if fact.integers > 0 else "such as "
-        says["type"], why = "string", mixed + ", ".join(repr(cell) for cell in fact.other[:2])
-    if says["type"] == "string" and fact.blanks:
-        says["strip"] = True
-        doubts.append(
-            f"{fact.name}: cells have blanks around them, which strip = true cuts off; without it they tell ids apart"
-        )
-    if fact.rounded is not None:
-        doubts.append(
-            f"{fact.name}: cells such as {fact.rounded} are long numbers that a spreadsheet rounded, and different ids "
-            "have become one; export the log again, with the ids as text"
-        )
-    spelt = [cell for cell in fact.spelt if cell.strip()]
-    nobody = [cell for cell in _nobody(fact) if cell not in fact.spelt]
-    if nobody:
-        share = sum(fact.frequent[cell] for cell in nobody) / fact.rows
-        missing = ", ".join(f'"{cell}"' for cell in [*spelt, *nobody])
-        doubts.append(
-            f"{fact.name}: {share:.0%} of the rows looked at have {' or '.join(map(repr, nobody))}, which may stand for "
-            f"nobody; null_values = [{missing}] takes it for missing"
-        )
-    if spelt:
-        says["null_values"] = [cell.strip() if says.get("strip") else cell for cell in spelt]
-        why += f"; taken for missing: {', '.join(map(repr, spelt))}"
-    return says, why, doubts
-
-
-def action_settings(fact: Facts) -> tuple[dict[str, Any], str]:
-    """How actions are to be read: keys besides `from`, and the reason."""
-    says: dict[str, Any] = {}
-    if fact.blanks:
-        says["strip"] = True
-    spelt = [cell for cell in fact.spelt if cell not in ("-", "?", "none", "None") and cell not in fact.frequent]
-    if spelt:
-        says["null_values"] = spelt
-    return says, f"missing is spelt {listed(spelt)}" if spelt else ""
-
-
-def _nobody(fact: Facts) -> list[str]:
-    """Frequent cells that may stand for all whom the log does not know."""
-    frequent = [cell for cell, rows in fact.frequent.items() if rows > MUCH * fact.rows]
-    codes = NOBODY_CODES if fact.distinct >= MANY_IDS else frozenset()  # among a few ids, 0 is one like others
-    return [cell for cell in frequent if cell.strip().lower() in NOBODY_WORDS | codes]
 
 
 def _known_actions(fact: Facts) -> int:

@@ -10,15 +10,15 @@ from pipeline.config.tables import RESERVED
 from pipeline.inspection.columns import (
     UNKNOWN,
     Role,
-    action_settings,
     choose_action,
     choose_id,
     choose_time,
     doubt_no_action,
-    id_settings,
 )
+from pipeline.inspection.composed import counted_time, time_of_parts, time_with_hour, yearless_time
 from pipeline.inspection.draft import Draft, to_toml
 from pipeline.inspection.facts import Facts, look_at
+from pipeline.inspection.id_cells import action_settings, id_settings
 from pipeline.inspection.times import Reading, is_clock, joined_time, sniff_time, sql_name
 
 MOST_EXTRAS = 12
@@ -61,12 +61,13 @@ def say_columns(
         found = sniff_time(cells)
         if found is not None:
             readings[name] = found
+    readings.update(time_of_parts(frame))
     time = choose_time(facts, readings, inside=inside)
     taken: list[str | None] = [time.column, *(name for name in readings if readings[name].text)]
     time_from = _say_time(draft, time, readings, frame, facts)
     action = choose_action(facts, [*taken, time_from], inside=inside)
     taken += [time_from, action.column]
-    user = choose_id("user_id", facts, taken, inside=None)
+    user = choose_id("user_id", facts, taken, inside=inside)
     item = choose_id("item_id", facts, [*taken, user.column], inside=inside)
     if action.column is None:
         action.doubts.append(doubt_no_action(action, facts, [*taken, user.column, item.column]))
@@ -85,9 +86,13 @@ def say_columns(
 
 
 def _say_time(
-    draft: Draft, role: Role, readings: Mapping[str, Reading], frame: pl.DataFrame, facts: Mapping[str, Facts]
+    draft: Draft, role: Role, readings: dict[str, Reading], frame: pl.DataFrame, facts: Mapping[str, Facts]
 ) -> str | None:
     """Writes `timestamp`; returns the column with the clock when it is another one."""
+    if role.column is not None and role.column not in readings and not facts[role.column].nested:
+        counted = yearless_time(frame, role.column) or counted_time(frame, role.column)
+        if counted is not None:
+            readings[role.column], role.doubts = counted, []
     for doubt in role.doubts:
         draft.doubt(doubt)
     if role.column is None or role.column not in readings:
@@ -103,7 +108,10 @@ def _say_time(
                 reading, time_from = joined, name
                 origin = {"from": role.column, "time_from": name}
                 break
-        else:
+        hourly = time_with_hour(frame, role.column, reading) if time_from is None else None
+        if hourly is not None:
+            reading, origin = hourly, {}
+        elif time_from is None:
             draft.doubt(
                 "timestamp: it is a day without a clock, so that all events of a day are at its midnight, in file order"
             )
@@ -164,11 +172,12 @@ def _remark_others(draft: Draft, others: Sequence[Facts]) -> None:
             kind = "float64"
         elif fact.integers == 1.0 and fact.beyond is None and fact.padded is None:
             kind = "int64"
-        key = re.sub(r"\W+", "_", fact.name.lower()).strip("_")
+        key = re.sub(r"[^a-z0-9]+", "_", fact.name.lower()).strip("_")
         if fact.name == "":
             continue
         if not re.fullmatch(r"[a-z][a-z0-9_]*", key) or key in used or key in RESERVED or key.startswith("action_"):
             key = f"raw_{key or 'column'}"
+        key = next(name for name in (key, *(f"{key}_{number}" for number in range(2, 99))) if name not in used)
         used.add(key)
-        optional = ", optional = true" if fact.missing else ""
-        draft.remark("extra", f'{key} = {{ from = "{fact.name}", type = "{kind}"{optional} }}')
+        says = {"from": fact.name, "type": kind, **({"optional": True} if fact.missing else {})}
+        draft.remark("extra", f"{key} = {to_toml(says)}")

@@ -116,5 +116,7 @@ def to_toml(value: Any) -> str:
     if isinstance(value, str):
         if re.search(r'[\\"]', value) and value.isprintable() and "'" not in value:
             return f"'{value}'"
+        if "\\" in value and value.isprintable() and "'''" not in value and not value.endswith("'"):
+            return f"'''{value}'''"
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return json.dumps(value)

@@ -15,6 +15,7 @@ DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]{1,2}$|^[+-]?0,[0-9]+$"
 # A spreadsheet writes the plus; an id in hexadecimal digits has none.
 ROUNDED = r"^[+-]?[0-9](?:[.,][0-9]+)?[eE]\+[0-9]+$"
 BLANK_AROUND = r"^\s|\s$"
+FLAGS = frozenset(["true", "false"])
 SHOWN = 3
 MOST_FREQUENT = 255  # as many as there can be actions
 
@@ -49,6 +50,7 @@ class Facts:
         frequent: The most frequent cells with their rows, at most 255.
         filled: Share of the rows that have a value.
         numbers_rows: Whether every row has a value of its own, as the key of a table has.
+        numbers_records: Whether that was so before the lists in the records were exploded.
     """
 
     name: str
@@ -76,12 +78,14 @@ class Facts:
     frequent: Mapping[str, int] = field(default_factory=dict)
     filled: float = 1.0
     numbers_rows: bool = False
+    numbers_records: bool = False
 
     @property
     def id_like(self) -> bool:
-        """Whether the cells can be ids: neither nested, nor times, nor numbers with a fraction, nor long text."""
+        """Whether the cells can be ids: neither nested, nor times, nor numbers with a fraction, nor flags, nor long text."""
         number = self.fractions >= 0.05 or self.commas >= 0.05
-        return not (self.nested or self.temporal or number) and self.distinct > 0 and self.longest < 500
+        flag = 0 < self.distinct <= len(FLAGS) and {cell.lower() for cell in self.frequent} <= FLAGS
+        return not (self.nested or self.temporal or number or flag) and self.distinct > 0 and self.longest < 500
 
 
 def look_at(column: pl.Series) -> Facts:

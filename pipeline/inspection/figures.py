@@ -5,6 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from math import ceil
 
 from pipeline.inspection.counts import MOST_KEYS, Counts
+from pipeline.inspection.no_layout import HEADING, of_headings
 from pipeline.inspection.places import Place, share_of_days
 from pipeline.inspection.propose import Proposal
 from pipeline.inspection.words import listed
@@ -211,7 +212,10 @@ def _say_quality(proposal: Proposal, counts: Counts, days: Sequence[date]) -> No
     if counts.reasons["outside_day"]:
         rows = counts.reasons["outside_day"]
         draft.doubt(f"path: {rows:,} rows lie two days or more from the day in the name of their file, and are refused")
-    if "malformed_line" in counts.examples:
+    headings = [line.strip() for line in counts.refused_lines if HEADING.fullmatch(line.strip())]
+    if headings and len(headings) > 0.9 * len(counts.refused_lines):
+        draft.doubt(f"malformed_line: {of_headings(headings[0])}")
+    elif "malformed_line" in counts.examples:
         draft.doubt(f"malformed_line: lines that cannot be cut, such as {counts.examples['malformed_line']!r}")
     if counts.headers:
         draft.doubt(f"{counts.headers} rows repeat the header, and are refused: the file was put together from several")

@@ -26,9 +26,7 @@ def fixed_columns(lines: Sequence[str]) -> tuple[dict[str, tuple[int, int]], boo
         return None
     spans = _widened(spans, lines)
     first = [lines[0][begin - 1 : end].strip() for begin, end in spans]
-    has_header = any(map(mentions_role, first)) and not any(
-        re.fullmatch(r"[\d.:-]+", name) for name in first
-    )
+    has_header = any(map(mentions_role, first)) and not any(re.fullmatch(r"[\d.:-]+", name) for name in first)
     names = first if has_header and len(set(first)) == len(first) else [f"column_{n + 1}" for n in range(len(spans))]
     return dict(zip(names, spans, strict=True)), has_header
 

@@ -25,7 +25,7 @@ DATES = {
     r"\d{1,2} \d{1,2}, \d{4}": ["%m %d, %Y"],
     r"[A-Za-z]{3}, \d{1,2} [A-Za-z]{3} \d{4}": ["%a, %d %b %Y"],
 }
-CLOCK = r"(?P<clock>\d{1,2}:\d{2}(?::\d{2})?|(?:(?<=\d{8})|(?<=\d{8}[T _]))(?:\d{6}|\d{4}))(?P<fraction>[.,]\d{1,9})?(?P<half> ?[APap][Mm])?"
+CLOCK = r"(?P<clock>\d{1,2}:\d{2}(?::\d{2})?|(?<= )\d{2}\.\d{2}(?:\.\d{2})?(?![\d.])|(?:(?<=\d{8})|(?<=\d{8}[T _]))(?:\d{6}|\d{4}))(?P<fraction>[.,]\d{1,9})?(?P<half> ?[APap][Mm])?"
 SHAPES = [
     (
         re.compile(
@@ -95,6 +95,8 @@ def _fraction(written: str) -> str:
 
 
 def _clock(clock: str, half: str, fraction: str) -> str:
+    if "." in clock:
+        return _clock(clock.replace(".", ":"), half, fraction).replace(":", ".")
     if ":" not in clock:
         return "%H%M%S"[: len(clock)] + fraction
     seconds = ":%S" if clock.count(":") == 2 else ""

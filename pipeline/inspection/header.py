@@ -10,6 +10,7 @@ from pipeline.inspection.words import HEADER_TYPES, mentions_role
 
 LINES = 10  # that may stand above the header
 NUMERIC = re.compile(r"[+-]?\d+(\.\d*)?|[+-]?\.\d+")
+JSON_TEXT = re.compile(r'[{}\t\x00-\x08]|\["|":')
 VALUE = re.compile(r".*\d{4}[-/.]\d{1,2}[-/.]\d{1,2}.*|.*\d:\d\d.*|[0-9a-f]{8,}|[0-9a-f-]{32,}|")
 
 
@@ -116,7 +117,7 @@ def without_headers(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     Args:
         frame: Raw columns.
     """
-    texts = [name for name in frame.columns if frame.schema[name] == pl.String]
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     if len(texts) < 2:
         return frame, 0
     again = pl.all_horizontal(pl.col(name).str.strip_chars() == name for name in texts[:3]).fill_null(value=False)
@@ -127,6 +128,8 @@ def without_headers(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 def is_value(cell: str) -> bool:
     """Whether a cell is a number, a time or a code, and no name."""
+    if JSON_TEXT.search(cell):
+        return True
     return NUMERIC.fullmatch(cell) is not None or VALUE.fullmatch(cell.lower()) is not None
 
 

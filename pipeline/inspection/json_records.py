@@ -34,6 +34,14 @@ def first_records(text: str) -> Iterator[str]:
         at = _skip(text, at + 1) if text[at : at + 1] == "," else at
 
 
+def is_object(line: str) -> bool:
+    """Whether a line is one JSON object."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def _skip(text: str, at: int) -> int:
     match = BLANK.match(text, at)
     return match.end() if match else at

@@ -12,13 +12,21 @@ from typing import Any
 from pipeline.config import BLANKS
 from pipeline.inspection.fixed import fixed_columns
 from pipeline.inspection.header import Header, is_value, sniff_header
-from pipeline.inspection.json_records import first_records, records_path
+from pipeline.inspection.json_records import first_records, is_object, records_path
 from pipeline.inspection.line_patterns import line_pattern
+from pipeline.inspection.no_layout import ends_with_cr, is_python_dict
 from pipeline.inspection.words import name_score
 
 # In the order in which they are believed when several cut every line alike.
-SEPARATORS = ("\t", "::", "\x01", "||", "|", ";", ",", BLANKS)
-SPOKEN = {"\t": "tab", "\x01": "the character 1", ",": "comma", ";": "semicolon", BLANKS: "blanks"}
+SEPARATORS = ("\t", "::", "\x01", "\x1f", "||", "|", ";", ",", "^", "~", BLANKS)
+SPOKEN = {
+    "\t": "tab",
+    "\x01": "the character 1",
+    "\x1f": "the character 31",
+    ",": "comma",
+    ";": "semicolon",
+    BLANKS: "blanks",
+}
 LINES = 1000
 EVEN = 0.9  # of the lines have to be cut into the same number of cells
 
@@ -65,12 +73,12 @@ def sniff_layout(text: str, *, whole: bool) -> Layout | None:
     if found is not None:
         return found
     text = begin
-    if _ends_with_cr(text):
+    if ends_with_cr(text) or re.match(r"\s*(?:<\?xml|<!DOCTYPE)", text):
         return None
     lines = [line.rstrip("\r") for line in text.split("\n", 20 * LINES)[: 20 * LINES]]
     lines = [line for line in lines if line][:LINES]
     comment, lines = _without_comments(lines)
-    if not lines:
+    if not lines or (lines[0].lstrip()[:1] == "{" and all(map(is_python_dict, lines[:3]))):
         return None
     fields = _w3c_fields(text) if comment == "#" else []
     found = _sniff_lines(lines) or _sniff_cells(text, lines, comment) or _sniff_fixed(lines)
@@ -83,32 +91,11 @@ def sniff_layout(text: str, *, whole: bool) -> Layout | None:
     return found
 
 
-def why_no_layout(text: str) -> str:
-    """What is the matter with a text for which no layout was found, and what to do."""
-    lines = [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
-    if not lines:
-        return "the file holds blank lines alone; give one that holds records"
-    if re.fullmatch(r"[\s\[\]{}]+", text.strip()):
-        return f"the file holds {text.strip()[:20]!r} alone, which is no record; give one that holds records"
-    if _ends_with_cr(text):
-        return r"its lines end with CR alone, which no reader cuts; write LF instead: tr '\r' '\n' < FILE > NEW"
-    if all(re.fullmatch(r"\s*[\w.-]+\s*", line) for line in lines):
-        return "each line holds one value alone; an event needs at least a user, an item and a time"
-    return (
-        f"no layout cuts its lines evenly, the first is {lines[0][:80]!r}; declare "
-        'format = "regex" with a pattern, or "fixed_width", as docs/dataset-file.md explains'
-    )
-
-
-def _ends_with_cr(text: str) -> bool:
-    return "\n" not in text and "\r" in text.strip()
-
-
 def _sniff_json(text: str, *, whole: bool) -> Layout | None:
     begin = text.lstrip()
     if begin[:1] == "{":
         lines = [line for line in text.split("\n")[:LINES] if line.strip()]
-        objects = [_is_object(line) for line in lines]
+        objects = [is_object(line) for line in lines]
         if sum(objects) >= EVEN * len(objects) and not (len(objects) == 1 and whole and _wraps_records(lines[0])):
             return Layout("ndjson", found="one JSON object a line")
     elif re.match(r"\[\s*[\{\]]", begin) is None:
@@ -122,17 +109,13 @@ def _sniff_json(text: str, *, whole: bool) -> Layout | None:
     return layout
 
 
-def _is_object(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
 def _wraps_records(line: str) -> bool:
-    """Whether a single object is an envelope around records: these then name their user themselves."""
-    record = next(first_records(line), "{}")
-    return any(name_score(key, "user_id") for key in json.loads(record))
+    """Whether a single object is an envelope around records: these name their user, or it holds nothing that could."""
+    record = next(first_records(line), None)
+    if record is None:
+        return False
+    own = [key for key, value in json.loads(line).items() if not isinstance(value, list | dict)]
+    return not own or any(name_score(key, "user_id") for key in json.loads(record))
 
 
 def _without_comments(lines: list[str]) -> tuple[str, list[str]]:

@@ -8,6 +8,12 @@ WEB_LOG = (
     r"(?P<status>[0-9]{3}) (?P<bytes>\S+).*"
 )
 
+REQUEST = r'.*?"(?P<method>[A-Z]+) (?P<path>[^ "]+)[^"]*".*'
+CALENDAR = r"\[(?P<time>\d{2}/[A-Z][a-z]{2}/\d{4}:[^\]]+)\]"
+ADDRESS = r"\b(?P<host>\d{1,3}(?:\.\d{1,3}){3})\b"
+# Of proxies and stores of objects, with more before and between.
+OTHER_WEB_LOGS = (rf".*?{ADDRESS}.*?{CALENDAR}{REQUEST}", rf".*?{CALENDAR}.*?{ADDRESS}{REQUEST}")
+
 KEY_VALUE = re.compile(r"([A-Za-z_]\w*)=(\S*)")
 
 
@@ -20,6 +26,7 @@ def line_pattern(lines: Sequence[str], *, share: float) -> tuple[str, str] | Non
     """
     for pattern, words in (
         (WEB_LOG, "a web server's access log, common or combined"),
+        *((pattern, "a log of web requests") for pattern in OTHER_WEB_LOGS),
         (_keyed(lines), "words with keys"),
     ):
         if pattern is not None:

@@ -10,13 +10,15 @@ from pipeline.config.presets import with_preset
 from pipeline.contracts import PipelineError
 from pipeline.inspection.bytes import binary_format, sniff_encoding
 from pipeline.inspection.cells import read_cells
-from pipeline.inspection.columns import id_settings
 from pipeline.inspection.declare import say_columns
 from pipeline.inspection.draft import Draft
 from pipeline.inspection.explode import choose_list
 from pipeline.inspection.facts import Facts, look_at
 from pipeline.inspection.header import without_headers
-from pipeline.inspection.layout import Layout, sniff_layout, why_no_layout
+from pipeline.inspection.id_cells import id_settings
+from pipeline.inspection.json_texts import json_texts
+from pipeline.inspection.layout import Layout, sniff_layout
+from pipeline.inspection.no_layout import why_no_layout
 from pipeline.inspection.presets import find_preset
 from pipeline.inspection.sample import Sample
 from pipeline.sources import FORMATS
@@ -70,17 +72,29 @@ def propose(evidence: Evidence) -> Proposal:
     sample, draft = evidence.samples[0], Draft()
     layout, source = _layout(sample, evidence, draft)
     cells = [read_cells(sample, source, layout.names)]
-    column, reason = choose_list(cells[0].frame)
+    beneath = cells[0]
+    chosen = choose_list(beneath.frame)
+    taken_out, doubt = json_texts(beneath.frame)
+    draft.doubt(doubt)
+    if not chosen.says and taken_out:
+        chosen.says, chosen.reason = taken_out, "each of its cells is one record, taken apart by the pattern"
+    column = chosen.says.get("column")
     if column is not None:
-        source["explode"] = {"column": column}
-        draft.say("source.explode", "column", column, reason)
+        source["explode"] = chosen.says
+        for key, value in chosen.says.items():
+            draft.say("source.explode", key, value, chosen.reason if key == "column" else "")
         cells = []
-    draft.remark("source", reason if column is None else "")
+    draft.doubt(chosen.doubt)
+    draft.remark("source", chosen.note)
     for other in evidence.samples[len(cells) :]:
         try:
             cells.append(read_cells(other, source, layout.names))
         except PipelineError as error:
             draft.doubt(f"{other.file.name}: {error}")
+    if not cells:  # not even the first sample can be exploded
+        draft.tables.pop("source.explode", None)
+        source.pop("explode", None)
+        column, cells = None, [beneath]
     frame = pl.concat([part.frame for part in cells], how="diagonal_relaxed")
     if frame.height == 0:
         behind = "the file holds no records behind its header" if sample.whole and len(cells[0].frame.columns) else ""
@@ -98,6 +112,9 @@ def propose(evidence: Evidence) -> Proposal:
         _say_preset(draft, *preset)
         proposal.preset = preset[0]
     facts = {name: look_at(frame[name]) for name in frame.columns}
+    if column is not None:
+        for name in facts.keys() & set(beneath.frame.columns):
+            facts[name].numbers_records = look_at(beneath.frame[name]).numbers_rows
     beside = Draft() if proposal.preset else draft  # a preset says itself what its columns are
     reading = say_columns(
         beside, frame, facts, inside=column, sampled=sampled.height, actions=evidence.actions
@@ -105,7 +122,7 @@ def propose(evidence: Evidence) -> Proposal:
     if reading is not None:
         proposal.first_us, proposal.last_us = reading.first_us, reading.last_us
     if proposal.preset:
-        _say_beside_preset(draft, proposal.preset, facts, evidence.actions)
+        _say_beside_preset(draft, proposal.preset, facts, evidence.actions, layout)
     return proposal
 
 
@@ -191,7 +208,9 @@ def _say_preset(draft: Draft, name: str, reason: str) -> None:
     draft.remark("columns", f"from the preset, as pipeline/config/presets/{name}.toml says: {', '.join(said)}")
 
 
-def _say_beside_preset(draft: Draft, preset: str, facts: Mapping[str, Facts], actions: Sequence[str]) -> None:
+def _say_beside_preset(
+    draft: Draft, preset: str, facts: Mapping[str, Facts], actions: Sequence[str], layout: Layout
+) -> None:
     """What this copy of a well-known log has, and the preset does not say: actions, and spellings of "missing"."""
     declared = with_preset({"preset": preset})
     names = declared["actions"]["names"]
@@ -199,10 +218,16 @@ def _say_beside_preset(draft: Draft, preset: str, facts: Mapping[str, Facts], ac
     if more:
         draft.say("actions", "names", [*names, *more], f"the preset lacks {', '.join(more)[:80]}")
     for role in ("user_id", "item_id"):
-        column = declared["columns"][role]
-        fact = facts.get(column.get("from", ""))
-        spelt = id_settings(fact)[0].get("null_values") if fact is not None else None
-        if spelt and "null_values" not in column:
-            draft.say(
-                "columns", role, {"null_values": spelt}, f"beside the preset; taken for missing: {', '.join(spelt)}"
-            )
+        column, given = declared["columns"][role], declared["source"].get("csv", {}).get("columns", [])
+        name = column.get("from", "")
+        if layout.invented and name in given:
+            name = layout.names[given.index(name)]
+        fact = facts.get(name)
+        if fact is None:
+            continue
+        found, why, _ = id_settings(fact)
+        says = {"type": "string"} if (found["type"], column["type"]) == ("string", "int64") else {}
+        if found.get("null_values") and "null_values" not in column:
+            says["null_values"] = found["null_values"]
+        if says:
+            draft.say("columns", role, says, f"beside the preset; {why}")

@@ -13,10 +13,14 @@ from pipeline.contracts import PipelineError
 from pipeline.events.times.timestamps import convert_times
 from pipeline.events.times.unit_doctor import EARLIEST_US, SCALES, UnitDoctor, tomorrow_us
 from pipeline.inspection.formats import clock_of, formats_of
-from pipeline.inspection.words import name_score
+from pipeline.inspection.words import name_score, words_of
 
 MOST = 0.9  # of the filled cells have to be read
 EXAMPLES = 300
+CLOCK_DIGITS = r"^(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d)?$"
+CLOCK_NAMES = frozenset(["time", "clock", "tm", "hms", "uhrzeit", "hora", "heure"])
+SHORTEST = 8  # digits of a time: 20200101 has no fewer
+SCIENTIFIC = r"^[0-9]\.[0-9]+[eE]\+?[0-9]+$"
 PLAIN_NUMBER = r"^[+-]?[0-9]+(?:\.[0-9]*)?$"
 UTC_ASSUMED = (
     'the times name no zone, UTC is assumed: write timezone = "Europe/London", or where the clock hung, if it did not '
@@ -60,10 +64,12 @@ def sniff_time(column: pl.Series) -> Reading | None:
     if column.dtype == pl.String:
         filled = filled.str.strip_chars()
         filled = filled.filter(filled != "")
+        if len(filled) and filled.str.contains(SCIENTIFIC).mean() > MOST:  # type: ignore[operator]
+            return _of_scientific(filled, column.name)
         texts = filled.filter(~filled.str.contains(PLAIN_NUMBER))
         if len(texts) < 0.5 * len(filled):
             return _of_numbers(filled, column.name)
-        return _of_text(filled)
+        return _of_text(filled, column.name)
     if column.dtype.is_numeric():
         return _of_numbers(filled, column.name)
     return None
@@ -73,6 +79,11 @@ def is_clock(column: pl.Series) -> str | None:
     """The format of a column that holds times of day alone; None when it holds something else."""
     if column.dtype != pl.String:
         return None
+    if CLOCK_NAMES & set(words_of(column.name)):
+        cells = column.drop_nulls().str.strip_chars()
+        lengths = cells.str.len_chars().unique().to_list()
+        if lengths in ([4], [6]) and cells.str.contains(CLOCK_DIGITS).all():
+            return "%H%M%S"[: lengths[0]]
     return clock_of([cell.strip() for cell in column.drop_nulls().head(EXAMPLES) if cell.strip()], share=MOST)
 
 
@@ -85,7 +96,7 @@ def joined_time(days: pl.Series, clocks: pl.Series, reading: Reading) -> Reading
         reading: How the date is read.
     """
     clock = is_clock(clocks)
-    if clock is None or "format" not in reading.says:
+    if clock is None or "format" not in reading.says or "sql" in reading.says:
         return None
     cells = pl.DataFrame([days.cast(pl.String).alias("day"), clocks.alias("clock")]).drop_nulls()
     says = {**reading.says, "format": f"{reading.says['format']} {clock}"}
@@ -109,6 +120,8 @@ def _of_datetimes(filled: pl.Series) -> Reading | None:
 def _of_numbers(filled: pl.Series, name: str) -> Reading | None:
     named = name_score(name, "timestamp") > 0
     digits = filled.cast(pl.String) if filled.dtype.is_integer() else filled
+    if digits.dtype == pl.String and digits.str.len_chars().max() < SHORTEST:  # type: ignore[operator]
+        return None
     for scale in SCALES:
         if scale.factor > 1 and not named:
             continue  # many ids are as long
@@ -124,6 +137,19 @@ def _of_numbers(filled: pl.Series, name: str) -> Reading | None:
         doubts = [f"timestamp: {name} looks like {scale.looks}, which is unusual; ask where the log comes from"]
         return Reading(says, reason, *read, text=False, doubts=doubts if scale.factor > 1 else [])
     return _of_digits(digits, name) if digits.dtype == pl.String else None
+
+
+def _of_scientific(filled: pl.Series, name: str) -> Reading | None:
+    """Numbers such as 1.641012187e+18, as programs write those with a fraction."""
+    numbers = filled.cast(pl.Float64, strict=False).alias(name)
+    found = _of_numbers(numbers, name) if name_score(name, "timestamp") else None
+    if found is None or "unit" not in found.says or "sql" in found.says:
+        return None
+    found.says = {"sql": f"CAST({sql_name(name)} AS DOUBLE)", **found.says}
+    found.doubts.append(
+        f"timestamp: {name} holds rounded numbers such as {filled[0]}, and what was rounded off is lost"
+    )
+    return found
 
 
 def sql_name(column: str) -> str:
@@ -156,7 +182,7 @@ def _of_digits(digits: pl.Series, name: str) -> Reading | None:
     return None
 
 
-def _of_text(filled: pl.Series) -> Reading | None:
+def _of_text(filled: pl.Series, name: str) -> Reading | None:
     distinct = filled.unique(maintain_order=True)
     examples = pl.concat([distinct.head(EXAMPLES), distinct.tail(EXAMPLES)]).to_list()
     readings = []
@@ -167,7 +193,7 @@ def _of_text(filled: pl.Series) -> Reading | None:
             reason = f"such as {filled[0]!r}, {_span(read)}"
             readings.append(Reading(says, reason, *read, text=True, date_only=date_only))
     if not readings:
-        return None
+        return _of_hours(filled, name)
     best = max(reading.share for reading in readings)
     alike = [reading for reading in readings if reading.share == best]
     chosen = _likelier(alike, filled)
@@ -180,6 +206,17 @@ def _of_text(filled: pl.Series) -> Reading | None:
     if "timezone" in chosen.says and not re.search(r"UTC|GMT|\+00", chosen.says["format"]):
         chosen.doubts.append(f"timestamp: {UTC_ASSUMED}")
     return chosen
+
+
+def _of_hours(filled: pl.Series, name: str) -> Reading | None:
+    """A date with an hour and no minute, such as 2014-12-11 13, which becomes 2014-12-11 13:00."""
+    if (filled.str.contains(r"\d[ T]\d{1,2}$").mean() or 0) < MOST:  # type: ignore[operator]
+        return None
+    found = _of_text(filled + ":00", name)
+    if found is not None:
+        found.says = {"sql": f"{sql_name(name)} || ':00'", **found.says}
+        found.reason += " (with the minute 00 added)"
+    return found
 
 
 def _likelier(readings: Sequence[Reading], filled: pl.Series) -> Reading:
@@ -228,6 +265,12 @@ def _read(filled: pl.Series, says: dict[str, Any]) -> tuple[float, int, int] | N
     if plausible.is_empty():
         return None
     return len(plausible) / len(filled), int(plausible.min()), int(plausible.max())  # type: ignore[arg-type]
+
+
+def read_times(cells: pl.Series, says: dict[str, Any]) -> tuple[tuple[float, int, int], str] | None:
+    """What a declaration reads in nearly all cells: their share, the first and the last time, and these in words."""
+    read = _read(cells, says) if len(cells) else None
+    return None if read is None or read[0] < MOST else (read, _span(read))
 
 
 def _span(read: tuple[float, int, int]) -> str:

@@ -5,72 +5,82 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 # The most telling first; compared without case and punctuation.
 ROLE_WORDS = {
-    "user_id": """
+    "user_id": _words("""
         user_id userid user uid visitor_id visitor customer_id customer customer_no client_id member_id member account_id
-        account person_id subscriber_id reviewer_id reviewer viewer_id buyer_id shopper_id player_id learner_id
-        student_id user_pseudo_id user_name username login cookie_id cookie anonymous_id distinct_id device_id device
-        full_visitor_id client msno household_id household cust_id cust session_id session user_session author uuid host
-        ip client_ip remote_addr c_ip ip_address
+        account actor_id actor person_id subscriber_id reviewer_id reviewer viewer_id buyer_id shopper_id player_id
+        learner_id student_id user_pseudo_id user_name username login cookie_id cookie anonymous_id distinct_id device_id
+        device
+        full_visitor_id client msno household_id household cust_id cust card_id anon_id profile_name session_id session
+        user_session author uuid host ip client_ip remote_addr c_ip ip_address
         benutzer nutzer kunde kunden_id kundennummer kundennr usuario usuario_id cliente cliente_id utilisateur utente
         пользователь клиент покупатель 用户 用户id 用户编号 会员 客户 顾客 ユーザー 顧客
-    """.split(),
-    "item_id": """
+    """),
+    "item_id": _words("""
         item_id item iid product_id product sku sku_id stock_code article_id article aid asin parent_asin movie_id movie
-        book_id book isbn track_id track song_id song video_id video content_id news_id news business_id goods_id
+        book_id book isbn track_id track_uri track song_id song video_id video content_id news_id news business_id goods_id
         listing_id poi_id venue_id location_id place_id adgroup_id ad_id creative_id recipe_id anime_id app_id game_id
         game hotel_id job_id course_id doc_id document_id photo_id artist_id artist beer_id post_id tweet_id question_id
-        problem_id restaurant_id bookmark_id bookmark offer_id prod_id prod campaign_id campaign target_id object_id
-        material good track_uri url page_url page uri cs_uri_stem path page_path request_path reference
+        problem_id restaurant_id bookmark_id bookmark offer_id prod_id prod element_id repo_id merchant_id link_id
+        campaign_id campaign target_id object_id
+        material good url page_url page page_title uri cs_uri_stem path page_path request_path reference
         artikel artikel_id artikelnummer artikelnr produkt produkt_id producto producto_id articulo produit produto
         prodotto articolo товар продукт артикул 商品 商品id 商品编号 物品 产品 アイテム
-    """.split(),
-    "timestamp": """
-        timestamp event_timestamp event_time time ts datetime date_time time_stamp time_ms unix_review_time unix_time
-        created_at created occurred_at invoice_date order_date visit_time start_time action_time click_time server_time
+    """),
+    "timestamp": _words("""
+        timestamp event_timestamp event_time derived_tstamp collector_tstamp tstamp time ts datetime date_time time_stamp
+        time_ms unix_review_time unix_time created_at created occurred_at invoice_date order_date visit_time start_time action_time click_time server_time
         log_time rated_at at utc_time local_time time_local review_time date day t t_dat hour dt
         zeitstempel zeitpunkt zeit datum fecha_hora fecha hora horodatage data_hora datetime_utc
         время дата 时间 时间戳 日期 日時
-    """.split(),
-    "action": """
+    """),
+    "action": _words("""
         action event_type event event_name behavior behaviour behavior_type behaviour_type action_type type activity
         activity_type interaction interaction_type operation verb feedback feedback_type op btag method action_name
         log_type
         aktion ereignis accion evento acao azione evenement действие событие 行为 行为类型 操作 行動
-    """.split(),
+    """),
 }
 # What a name may end with and still name the same thing: `session_id_hash`, `track_id_clean`.
 ID_SUFFIXES = frozenset(
-    "id ids key code hash hashed uuid guid sk pk fk cd ref unique clean enc encoded encrypted anon anonymized raw name uri".split()
+    _words(
+        "id ids uid key code hash hashed uuid guid sk pk fk cd ref unique clean enc encoded encrypted anon raw name uri"
+    )
 )
-NUMBER_SUFFIXES = frozenset("no nr num number".split())
+NUMBER_SUFFIXES = frozenset(_words("no nr num number"))
 SUFFIXES = {
     "user_id": ID_SUFFIXES,
     "item_id": ID_SUFFIXES,
-    "timestamp": frozenset("ms us ns s sec secs seconds millis micros epoch unix utc gmt local iso raw".split()),
-    "action": frozenset("type name id code cd kind".split()),
+    "timestamp": frozenset(_words("ms us ns s sec secs seconds millis micros epoch unix utc gmt local iso raw")),
+    "action": frozenset(_words("type name id code cd kind")),
 }
 # Words that say what was done only when they are the whole name: a `device_type` does not.
 WHOLE_ONLY = frozenset(["type", "method", "op", "at", "t"])
 # A name with one of these tells a property or an amount, and neither who, what nor when.
-FLAGS = frozenset("is has was num nb count cnt avg mean total sum max min days since per of".split())
+FLAGS = frozenset(_words("is has num nb count cnt avg mean total sum max min days since per of"))
 # A column that is named so tells how much, where or which kind, and is no id.
 MEASURES = frozenset(
-    """
+    _words("""
     quantity qty amount price spend sales value cost disc discount count cnt rating ratings stars score weight rank
     position step length duration seconds minutes hours hour minute second day weekday month year week dow age gender sex
     lat latitude lon lng longitude country city region state currency lang language category type class brand color size
+    number
     cantidad precio menge preis anzahl betrag количество цена 数量 价格
-    """.split()
+    """)
 )
 ACTION_NAMES = frozenset(
-    """
+    _words("""
     view views click clicks pv cart carts addtocart add_to_cart fav favorite favourite buy purchase purchases order orders
     transaction like dislike share comment impression impressions play skip search add remove checkout collect follow
     remove_from_cart wishlist rating visit read pageview page_view listen save download install get post booking conversion
     kauf ansicht warenkorb compra vista просмотр покупка корзина 浏览 点击 收藏 加购 购买
-    """.split()
+    """)
 )
 # A column with few values that is named so says where, who or how much, and not what was done.
 NO_ACTIONS = frozenset(
@@ -83,6 +93,7 @@ NO_ACTIONS = frozenset(
 MISSING = (
     *("NA", "N/A", "n/a", "NULL", "null", "Null", "None", "none", "NaN", "nan", r"\N", "(null)", "<null>", "nil"),
     *("undefined", "#N/A", "-", "?", "[NULL]", "(not set)"),
+    *("0000-00-00", "0000-00-00 00:00:00"),
 )
 CODES_MISSING = ("-1",)
 # Ids that some logs give to everybody whom they do not know.
@@ -143,14 +154,20 @@ def name_score(name: str, role: str) -> int:
     while len(kept) > 1 and kept[-1] in SUFFIXES[role]:
         kept.pop()
     stem = plain("".join(kept))
-    for text in (stem, stem.removeprefix("id")):  # id_cliente, idvisitor
+    has_id = {"id", "ids", "uid"} & set(words)
+    last = plain(kept[-1])
+    for text in (
+        stem,
+        stem.removeprefix("id"),
+        *((f"{stem}id", f"{last}id") if has_id else ()),
+    ):  # idvisitor, id_student
         if text in ranks and text not in WHOLE_ONLY and text != plain(name):
             return max(5, ranks[text] - 4)
     if role in ("user_id", "item_id") and len(kept) > 1 and kept[-1] in NUMBER_SUFFIXES:
         kept.pop()
     first = kept[0] in ("date", "datum", "fecha", "дата") and role == "timestamp"
-    last = ["".join(kept[-2:]), kept[-1], *(kept[:1] if first else ())]
-    inner = [ranks[plain(word)] // 3 for word in last if plain(word) in ranks and word not in WHOLE_ONLY]
+    ends = ["".join(kept[-2:]), kept[-1], *(kept[:1] if first else ())]
+    inner = [ranks[plain(word)] // 3 for word in ends if plain(word) in ranks and word not in WHOLE_ONLY]
     return max(inner, default=0)
 
 
@@ -167,7 +184,7 @@ def is_measure(name: str) -> bool:
     (True, True, False)
     """
     words = words_of(name)
-    return bool(words) and (words[-1] in MEASURES or words[0] in ("is", "has", "was", "num", "nb"))
+    return bool(words) and (words[-1] in MEASURES or words[0] in ("is", "has", "num", "nb") or "since" in words)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -176,6 +193,6 @@ def listed(names: Sequence[str]) -> str:
     >>> listed(["a", "b", "c"]), listed([])
     ('a, b and c', 'none')
     """
-    if len(names) > MOST_LISTED:
+    if len(names) > MOST_LISTED + 1:
         names = [*names[:MOST_LISTED], f"{len(names) - MOST_LISTED} others"]
     return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1] if names else "none"

@@ -34,19 +34,24 @@ class HeldText:
         plain = name in ("utf-8", "utf-8-sig")
         self._decoder = None if plain else codecs.getincrementaldecoder(name)(errors=UNDECODABLE)
         self.held = b""
+        self._cut_line = b""  # what is read of the line behind
         self.ended = False
         self.newline_added = False
 
     def more(self) -> None:
-        """Reads about a block more; at the end of the file the last line gets a newline if it has none."""
+        """Reads about a block more, to the last line end in it if there is one; the last line of the file gets one."""
         # An open quoted record is looked at again each time: doubling keeps that linear in its length.
         wanted = max(self._block_bytes, len(self.held))
-        found = [self.held]
+        found: list[bytes | memoryview] = [self.held, self._cut_line]
+        text = self._cut_line = b""
         while wanted > 0 and not self.ended:
             piece = next(self._pieces, b"")
             self.ended = not piece
             wanted -= len(piece)
-            found.append(self._as_utf8(piece))
+            found.append(text := self._as_utf8(piece))
+        if not self.ended and (end := text.rfind(b"\n") + 1):
+            # So that all that is held can be cut as it is; a part of it would be one more copy.
+            found[-1], self._cut_line = memoryview(text)[:end], text[end:]
         self.held = b"".join(found)
         if self.ended and self.held and not self.held.endswith(b"\n"):
             self.held += b"\n"

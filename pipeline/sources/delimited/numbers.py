@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.sources.delimited.exact import Dialect
-from pipeline.sources.lines import LF, Cut, EveryLine
+from pipeline.sources.lines import Cut, EveryLine
 
 
 def cut_numbers(text: bytes, *, names: list[str], dialect: Dialect, integers: Collection[str]) -> Cut | None:
@@ -17,7 +17,8 @@ def cut_numbers(text: bytes, *, names: list[str], dialect: Dialect, integers: Co
 
     Ordinary are ASCII records without quotes and carriage returns, each with as many cells as there are columns, none
     blank, whose cells in `integers` are missing or what Python prints of an int64. That there is nothing else follows from
-    sizes alone: separators, line ends and the shortest spelling of every cell add up to all the bytes.
+    sizes alone: separators, line ends and the shortest spelling of every cell add up to all the bytes. As polars takes no
+    line with too many cells, there is none with too few where the separators are as many as they should be.
 
     Args:
         text: Bytes that begin with a record.
@@ -32,14 +33,7 @@ def cut_numbers(text: bytes, *, names: list[str], dialect: Dialect, integers: Co
     if not end_of_records or not any(name in integers for name in names) or not _could_be_ordinary(text, dialect):
         return None
     records = text[:end_of_records]
-    octets = np.frombuffer(records, dtype=np.uint8)
-    ends_line = octets == LF
-    lines = int(np.count_nonzero(ends_line))
-    separators = lines * (len(names) - 1)
-    if ends_line[0] or (ends_line[1:] & ends_line[:-1]).any():
-        return None
-    if np.count_nonzero(octets == ord(dialect.separator)) != separators:
-        return None
+    separators = np.count_nonzero(np.frombuffer(records, dtype=np.uint8) == ord(dialect.separator))
     # polars gives a column without a name one of its own.
     schema = {str(number): pl.Int64 if name in integers else pl.String for number, name in enumerate(names)}
     try:
@@ -48,7 +42,10 @@ def cut_numbers(text: bytes, *, names: list[str], dialect: Dialect, integers: Co
         )
     except pl.exceptions.PolarsError:
         return None
-    if frame.height != lines or sum(map(_shortest, frame)) + separators + lines != end_of_records:
+    lines = frame.height
+    if separators != lines * (len(names) - 1) or sum(map(_shortest, frame)) + separators + lines != end_of_records:
+        return None
+    if len(names) == 1 and frame.to_series().has_nulls():  # a blank line, which is no record
         return None
     frame.columns = names
     return Cut(frame, EveryLine(records, lines))

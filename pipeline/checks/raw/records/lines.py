@@ -1,6 +1,7 @@
 """A text file in lines: blocks that need no closer look are counted by their newlines, the others line by line."""
 
 import codecs
+import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
@@ -29,6 +30,9 @@ class Lines:
         self._stream = stream
         self._blanks = blanks
         self._comment = comment.encode() if comment else b""
+        odd = [b"\n", *(self._blanks[n : n + 1] for n in range(len(self._blanks))), self._comment]
+        # An expression finds a text of few letters several times as fast as `in`.
+        self._odd = {begin: re.compile(re.escape(b"\n" + begin)).search for begin in odd if begin}
         self._tail = b""
         self._queue: Iterator[bytes] = iter(())
         while len(self._tail) < len(codecs.BOM_UTF8) and (more := stream.read(stored.BLOCK_BYTES)):
@@ -37,14 +41,14 @@ class Lines:
 
     def block(self) -> bytes:
         """The next whole lines; at the end of the file the last line may lack its newline, and then b"" follows."""
-        parts, ended = [self._tail], False
-        while not ended and (len(parts) == 1 or b"\n" not in parts[-1]):
-            parts.append(self._stream.read(stored.BLOCK_BYTES))
-            ended = not parts[-1]
-        whole = b"".join(parts)
-        cut = len(whole) if ended else whole.rfind(b"\n") + 1
-        self._tail = whole[cut:]
-        return whole[:cut]
+        parts = [self._tail]
+        while piece := self._stream.read(stored.BLOCK_BYTES):
+            if cut := piece.rfind(b"\n") + 1:
+                self._tail = piece[cut:]
+                return b"".join([*parts, memoryview(piece)[:cut]])
+            parts.append(piece)
+        self._tail = b""
+        return b"".join(parts)
 
     def go_through(self, lines: Iterator[bytes]) -> None:
         """The lines of a block are those to be given next."""
@@ -71,11 +75,11 @@ class Lines:
 
     def all_begin_records(self, block: bytes) -> bool:
         """Whether no line of a block can be blank or a comment."""
-        odd = [b"\n", *(self._blanks[n : n + 1] for n in range(len(self._blanks)))]
-        if self._comment:
-            odd.append(self._comment)
         # A single letter is looked for much faster than two.
-        return not (block.startswith(tuple(odd)) or any(begin in block and b"\n" + begin in block for begin in odd))
+        return not (
+            block.startswith(tuple(self._odd))
+            or any(begin in block and find(block) for begin, find in self._odd.items())
+        )
 
 
 class Cutter(Protocol):

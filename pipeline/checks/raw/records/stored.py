@@ -7,6 +7,7 @@ import hashlib
 import io
 import lzma
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import IO, Any, Protocol
 
 BLOCK_BYTES = 1 << 20
@@ -38,12 +39,24 @@ class Hashed(io.RawIOBase):
         """It is."""
         return True
 
+    def read(self, size: int = BLOCK_BYTES, /) -> bytes:
+        """Up to `size` bytes; b"" at the end."""
+        found = self._stored.read(size)
+        self._pending.result()
+        begun = Event()
+        self._pending = self._thread.submit(self._hash, found, begun)
+        begun.wait()  # who counts holds the interpreter: the thread would begin only when all is counted
+        return found
+
+    def _hash(self, found: bytes, begun: Event) -> None:
+        begun.set()
+        self._digest.update(found)
+
     def readinto(self, buffer: Any) -> int:
         """Reads into a buffer; gives how much."""
-        size = self._stored.readinto(buffer)  # type: ignore[attr-defined]
-        self._pending.result()
-        self._pending = self._thread.submit(self._digest.update, bytes(memoryview(buffer)[:size]))
-        return size
+        found = self.read(len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
 
     def hexdigest(self) -> str:
         """The sha256 of what was read so far."""
@@ -89,6 +102,8 @@ def compression_of(name: str, declared: str | None) -> str:
 
 def unpacked(stored: io.RawIOBase, compression: str) -> Readable:
     """The unpacked bytes of a file."""
+    if compression == "none":
+        return stored
     buffered = io.BufferedReader(stored, BLOCK_BYTES)
     if compression == "gzip":
         return gzip.open(buffered)
@@ -96,8 +111,6 @@ def unpacked(stored: io.RawIOBase, compression: str) -> Readable:
         return bz2.open(buffered)
     if compression == "xz":
         return lzma.open(buffered)
-    if compression == "zstd":
-        import pyarrow as pa
+    import pyarrow as pa
 
-        return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(buffered, mode="r"), "zstd"))  # type: ignore[arg-type]
-    return buffered
+    return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(buffered, mode="r"), "zstd"))  # type: ignore[arg-type]
