@@ -134,7 +134,8 @@ def table_value(
     used = [name for name in names if any(row.get(name) not in (None, "") for row in rows)]
     records = [dg.TableRecord({name: _cell(row.get(name), longest) for name in used}) for row in rows]
     types = {name: _type([row[name] for row in rows if row.get(name) is not None]) for name in used}
-    schema = dg.TableSchema(columns=[dg.TableColumn(name, dtype) for name, dtype in types.items()])
+    # Not in a comprehension: Dagster looks at the variables of who makes its records, which kills Python 3.13.0 there.
+    schema = dg.TableSchema(columns=list(map(dg.TableColumn, types, types.values())))
     return dg.MetadataValue.table(records=records, schema=schema)
 
 
