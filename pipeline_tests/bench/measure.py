@@ -56,7 +56,8 @@ def run_once(command: Command) -> Line:
     if finished.returncode != 0:
         if command.limit_s is not None and finished.returncode == -signal.SIGKILL:
             raise LeftOutError("the system ended it, since it needs more memory than there is")
-        complaint = next((line for line in finished.stderr.splitlines() if OUT_OF_MEMORY.search(line)), None)
+        said = (line for line in finished.stderr.splitlines() if not line.startswith(" "))  # but for lines of source
+        complaint = next(filter(OUT_OF_MEMORY.search, said), None)
         if command.limit_s is not None and complaint is not None:
             raise LeftOutError(f"it needs more memory than it may have ({complaint[:200]})")
         raise RuntimeError(f"{command.name} ended with {finished.returncode}: {finished.stderr[-2000:]}")
