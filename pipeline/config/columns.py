@@ -1,6 +1,7 @@
 """`[columns]` and `[extra]`: where the columns of an event come from."""
 
 import re
+from functools import cache
 from typing import Literal
 from zoneinfo import available_timezones
 
@@ -57,7 +58,7 @@ class TimestampColumn(RawColumn):
     @classmethod
     def _known_zone(cls, zone: str | None) -> str | None:
         if zone is not None:
-            zones = sorted(name for name in available_timezones() if not name.startswith(("right/", "posix/")))
+            zones = _zones()
             if zone not in zones or zone in ("localtime", "Factory"):
                 raise ValueError(f"'{zone}' is no time zone; {quoted_or(zone, zones)[:120]}")
         return zone
@@ -92,6 +93,12 @@ class TimestampColumn(RawColumn):
             if not has_offset and self.timezone is None:
                 raise ValueError('the format holds no offset (%z); say timezone = "UTC", or the zone that it is in')
         return self
+
+
+@cache
+def _zones() -> list[str]:
+    """The time zones of this machine, ascending: looking for them takes a while."""
+    return sorted(name for name in available_timezones() if not name.startswith(("right/", "posix/")))
 
 
 class ActionColumn(RawColumn):

@@ -21,6 +21,7 @@ from pipeline.events.reasons import REASONS
 from pipeline.events.recipe import event_columns, recipe_of
 from pipeline.events.rejected import add_duplicates, add_refused_rows, refuse_bad_day, rejected_columns, rejected_of
 from pipeline.events.write import Written, write_events
+from pipeline.memory import give_back
 from pipeline.sources import find_files, is_ready, require_folder
 from pipeline.store import RAW_PREFIX, ContentHash, Staged, Staging, Store
 from pipeline.threads import ahead
@@ -118,6 +119,7 @@ class _Making:
                 accepted = rows.rank == ACCEPTED
                 self.accepted.add(_accepted_rows(rows, accepted, self.dataset), rows.day[accepted])
                 self.report(f"{self.name}: {self.reader.rows_read:,} rows read, now in {rows.file.name}")
+            give_back()
         except PipelineError as error:
             self.failed.update(dict.fromkeys(self.reader.days, error))
 
