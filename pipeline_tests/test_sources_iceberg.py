@@ -37,8 +37,10 @@ def create(folder: Path, warehouse: str, **properties: str) -> Table:
 
 
 @pytest.fixture
-def clicks(tmp_path: Path) -> Table:
-    return create(tmp_path, f"file://{tmp_path}/lake")
+def clicks(tmp_path: Path) -> Iterator[Table]:
+    created = create(tmp_path, f"file://{tmp_path}/lake")
+    yield created
+    created.catalog.close()  # what a test wrote has opened it again
 
 
 def metadata(clicks: Table) -> str:

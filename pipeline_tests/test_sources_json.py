@@ -99,7 +99,7 @@ def test_a_cut_document_fails_wherever_it_is_cut(tmp_path: Path, block_bytes: in
         (b'[{"a": "\t"}]' + b" " * 50, "line 1, column 9 (Invalid control character at)"),
         (b"[{'a': 1}]" + b" " * 50, "line 1, column 3 (Expecting property name enclosed in double quotes)"),
         (b'[{"a": "x}]', "line 1, column 8 (Unterminated string starting at)"),
-        (b'[{"a":' + b"[" * 5000 + b"]" * 4999, "line 1, column 10006 where the file ends (a bracket is not closed)"),
+        (b'[{"a":' + b"[" * 50_000 + b"]" * 49_999, "line 1, column 100006 where the file ends (a bracket is not closed)"),
         (b"[", "line 1, column 2 where the file ends (Expecting value)"),
     ],
 )  # fmt: skip
