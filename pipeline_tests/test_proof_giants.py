@@ -55,7 +55,9 @@ def test_the_loop_goes_through_as_many_rows(tmp_path: Path, read_again: list[Any
         assert streamed is not None
         assert streamed.figures["users_proven"] == 40
         whole_in_no_block = 6  # the last of each of six blocks
-        assert len(set(read_again)) == (streamed.figures["users_proven"] if asset == "user_state" else whole_in_no_block)
+        assert len(set(read_again)) == (
+            streamed.figures["users_proven"] if asset == "user_state" else whole_in_no_block
+        )
         with pytest.MonkeyPatch.context() as patch:
             for place in ("sampled_rows", "state"):
                 patch.setattr(f"pipeline.checks.{place}.HELD_ROWS", 10**9)
