@@ -161,6 +161,12 @@ def test_formats_of_integers(data: st.DataObject, dtype: pl.DataType) -> None:
     agree_on("t", cells, timed(format_, data.draw(st.sampled_from(("UTC", "America/Sao_Paulo")))), dtype)
 
 
+def test_the_last_day_of_the_calendar_is_not_passed() -> None:
+    last, *others = agree_on("t", [2020366, 2019366, 2020000, 9999366, 9999365], timed("%Y%j"), pl.Int64())
+    assert last["timestamp"] == 1_609_372_800_000_000  # 2020-12-31
+    assert others == [BAD, BAD, BAD, "implausible_timestamp"]
+
+
 def test_what_a_format_of_integers_means() -> None:
     found = agree_on("t", [20200301, 20200230, -20200301, None], timed("%Y%m%d"), pl.Int64())
     assert found[0]["timestamp"] == NOON_US - 43_200_000_000

@@ -4,6 +4,7 @@ The grammar is that of `pipeline.events.times.timestamps`, read here a second ti
 """
 
 import re
+from calendar import isleap
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -45,9 +46,10 @@ def read_clock(text: str, format_: str) -> tuple[datetime, timedelta | None]:
     # Python has no year 0; like the year 400, which has the same calendar, it is implausible.
     clock = datetime(year or 400, month, day, hour, int(part.get("minute", 0)), second, fraction)  # noqa: DTZ001
     if "day_of_year" in part:
-        clock += timedelta(days=int(part["day_of_year"]) - 1)
-        if clock.year != (year or 400):
+        day_of_year = int(part["day_of_year"])
+        if not 1 <= day_of_year <= 365 + isleap(clock.year):  # else the calendar could end before it
             raise ValueError
+        clock += timedelta(days=day_of_year - 1)
     for kind, letters in (("short_weekday", 3), ("long_weekday", None)):
         if kind in part and part[kind].lower() != WEEKDAYS[clock.weekday()][:letters].lower():
             raise ValueError
