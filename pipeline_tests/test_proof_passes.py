@@ -206,11 +206,16 @@ def past_of(frame: pl.DataFrame, seen: int) -> dict[object, int]:
 
 
 @pytest.mark.parametrize("text", [False, True])
-@given(drawn=EVENTS, places=st.lists(st.integers(0, 99), max_size=6), seen=st.integers(0, 63))
+@given(drawn=EVENTS, places=st.lists(st.integers(0, 99), max_size=6), seen=st.integers(0, 63), alone=st.integers(0, 3))
 def test_right_features_pass_however_they_are_cut(
-    text: bool, drawn: list[tuple[int, int, int, int]], places: list[int], seen: int
+    text: bool, drawn: list[tuple[int, int, int, int]], places: list[int], seen: int, alone: int
 ) -> None:
-    events = events_of(drawn, text=text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.checks.sampled_rows.ALONE_ROWS", alone)
+        pass_however_they_are_cut(events_of(drawn, text=text), places, seen)
+
+
+def pass_however_they_are_cut(events: pl.DataFrame, places: list[int], seen: int) -> None:
     past = past_of(events, seen)
     features, look_up = features_of(events, past)
     rows, sampled = look_at_features(cut(features, places), past, look_up)

@@ -645,7 +645,7 @@ def test_scan_wants_a_role_where_there_are_roles_and_only_there(tmp_path: Path, 
 def test_what_a_writer_could_not_write_is_told_when_the_day_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pipeline.store.staging.write_file", full)

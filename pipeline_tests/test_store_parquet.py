@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.contracts import PipelineError
+from pipeline.stages import STAGES, run_day
 from pipeline.store import DataFile, read_blocks
-from pipeline.store.parquet import write_file
+from pipeline.store.parquet import Compression, write_file
+from pipeline_tests.test_publish import make_work
 
 ACTIONS = ("view", "cart")
 START = datetime(2025, 3, 10, tzinfo=UTC)
@@ -44,9 +46,13 @@ def blocks_of(
     return list(read_blocks(path.parent, [DataFile(path.name, 0, 0, "")], columns, block_rows=block_rows, names=names))
 
 
-def test_every_reader_finds_the_declared_types(tmp_path: Path) -> None:
+COMPRESSIONS = pytest.mark.parametrize("compression", ["zstd", "lz4"])
+
+
+@COMPRESSIONS
+def test_every_reader_finds_the_declared_types(compression: Compression, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    write_file(FRAME, path)
+    write_file(FRAME, path, compression=compression)
     as_texts = FRAME.with_columns(pl.col("action").cast(pl.String))
     assert pl.read_parquet(path).equals(as_texts)
     assert pl.read_parquet(path).schema == as_texts.schema
@@ -54,9 +60,10 @@ def test_every_reader_finds_the_declared_types(tmp_path: Path) -> None:
     assert pq.read_table(path).num_rows == FRAME.height
 
 
-def test_duckdb_reads_the_same(tmp_path: Path) -> None:
+@COMPRESSIONS
+def test_duckdb_reads_the_same(compression: Compression, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb", reason="pip install '.[bench]' brings it")
-    write_file(FRAME, tmp_path / "a.parquet")
+    write_file(FRAME, tmp_path / "a.parquet", compression=compression)
     read = duckdb.read_parquet(str(tmp_path / "a.parquet")).pl()
     read = read.with_columns(pl.col("timestamp").dt.convert_time_zone("UTC"))
     assert read.equals(FRAME.with_columns(pl.col("action").cast(pl.String)))
@@ -132,3 +139,17 @@ def test_what_is_written_is_read_whatever_the_pieces(
     (block,) = blocks_of(folder / "whole.parquet", list(SCHEMA), action=ACTIONS)
     assert block.equals(frame)
     assert block.schema == frame.schema
+
+
+def test_events_are_packed_to_be_read_soon_and_features_to_be_kept(tmp_path: Path) -> None:
+    work = make_work(tmp_path)
+    for asset in STAGES:
+        run_day(asset, work.dataset.partitions.start, work)
+    packed = {
+        asset: {
+            pq.ParquetFile(file).metadata.row_group(0).column(0).compression
+            for file in work.store.directory(asset, work.dataset.partitions.start).glob("*.parquet")
+        }
+        for asset in ("events", "features", "user_state")
+    }
+    assert packed == {"events": {"LZ4"}, "features": {"ZSTD"}, "user_state": {"ZSTD"}}

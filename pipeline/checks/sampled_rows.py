@@ -11,6 +11,7 @@ from pipeline.checks.blocks import Runs
 from pipeline.checks.sampling import Draw
 
 HELD_ROWS = 1 << 20  # of one user
+ALONE_ROWS = 1 << 12  # of a user; those of others are copied together
 
 
 @dataclass
@@ -54,9 +55,11 @@ class SampledRows:
         taken = self._draw.offer(
             runs.users[first:last], runs.lengths[whole], {kind: mark[whole] for kind, mark in marks.items()}
         )
-        for number in taken:
-            self._rows[runs.users[first + number]] = [_copy(runs.rows_of(frame, first + number))]
         if taken:
+            numbers = np.array(taken) + first
+            alone = runs.lengths[numbers] > ALONE_ROWS  # else those taken with a giant would keep its rows in memory
+            for together in (*numbers[alone][:, None], numbers[~alone]):
+                self._keep(frame, runs, together)
             self._forget()
         self._unfinished = _Unfinished(runs.users[last])
         self._go_on(frame, runs, marks, last)
@@ -69,6 +72,15 @@ class SampledRows:
         """Each of the users of the sample with their rows, in pieces; None for more than `HELD_ROWS`."""
         for user in users:
             yield user, self._rows[user]
+
+    def _keep(self, frame: pl.DataFrame, runs: Runs, numbers: np.ndarray) -> None:
+        """Keeps the rows of some users: one copy, since each takes about as long for few rows as for many."""
+        lengths = runs.lengths[numbers]
+        stops = np.cumsum(lengths)
+        rows = np.arange(lengths.sum()) + np.repeat(runs.starts[numbers] - stops + lengths, lengths)
+        kept = frame[rows]
+        for number, stop, length in zip(numbers.tolist(), stops.tolist(), lengths.tolist(), strict=True):
+            self._rows[runs.users[number]] = [kept.slice(stop - length, length)]
 
     def _go_on(self, frame: pl.DataFrame, runs: Runs, marks: Mapping[str, np.ndarray], number: int) -> None:
         assert self._unfinished is not None

@@ -50,7 +50,7 @@ def write_events(ranges: Iterator[pl.DataFrame], dataset: Dataset, staging: Stag
     written = Written(0, 0, 0, content_version="", by_action=dict.fromkeys(dataset.action_names, 0))
 
     for table in _in_files(_without_duplicates(ranges, dataset, written)):
-        staging.write(table)
+        staging.write(table, compression="lz4")  # read by every later stage and its proof, and shipped to nobody
         content.update(table)
     written.content_version = content.hexdigest()
     return written

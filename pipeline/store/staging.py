@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipeline.contracts import Column, PipelineError
 from pipeline.store.manifest import DataFile, Manifest, Recipe
-from pipeline.store.parquet import write_blocks, write_file
+from pipeline.store.parquet import Compression, write_blocks, write_file
 
 WRITERS = 2  # files of a day that are encoded at the same time
 
@@ -74,15 +74,20 @@ class Staging:
                 for path in self._paths:
                     path.unlink(missing_ok=True)
 
-    def write(self, frame: pl.DataFrame, *, role: str | None = None) -> None:
+    def write(self, frame: pl.DataFrame, *, role: str | None = None, compression: Compression = "zstd") -> None:
         """Writes the next file `<run>-<n>.parquet` while the caller goes on; waits while `WRITERS` others are written.
+
+        Args:
+            frame: The rows.
+            role: Role of the file.
+            compression: See `write_file`.
 
         Raises:
             PipelineError: The disk is full, or this file or an earlier one cannot be written.
         """
 
         def write(path: Path) -> int:
-            write_file(frame, path)
+            write_file(frame, path, compression=compression)
             return frame.height
 
         self._start(write, role)
