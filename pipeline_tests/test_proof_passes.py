@@ -95,22 +95,30 @@ def test_events_are_judged_as_by_hand(
     assert rows.hours.tolist() == [Counter(t.hour for t in frame["timestamp"])[hour] for hour in range(24)]
     assert rows.outside == 0
     assert rows.problems == []
-    assert rows.row_ids_complete()
+    assert rows.row_ids.complete()
     whole = ContentHash()
     whole.update(frame)
     assert rows.content.hexdigest() == whole.hexdigest()
 
 
-@given(drawn=EVENTS, places=st.lists(st.integers(0, 99), max_size=6), row=st.integers(0, 99), wrong=st.integers(-2, 40))
+@given(
+    drawn=EVENTS,
+    places=st.lists(st.integers(0, 99), max_size=6),
+    row=st.integers(0, 99),
+    wrong=st.integers(-2, 40),
+    bytes_at_most=st.sampled_from([0, 1 << 26]),
+)
 def test_row_ids_are_complete_only_when_each_is_there_once(
-    drawn: list[tuple[int, int, int, int]], places: list[int], row: int, wrong: int
+    drawn: list[tuple[int, int, int, int]], places: list[int], row: int, wrong: int, bytes_at_most: int
 ) -> None:
     frame = events_of(drawn)
     row %= frame.height
     row_ids = frame["row_id"].to_list()
     row_ids[row] = wrong
-    rows = look_at_events(cut(frame.with_columns(pl.Series("row_id", row_ids)), places), frame.height)
-    assert rows.row_ids_complete() == (sorted(row_ids) == list(range(frame.height)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipeline.checks.row_ids.BYTES", bytes_at_most)
+        rows = look_at_events(cut(frame.with_columns(pl.Series("row_id", row_ids)), places), frame.height)
+    assert rows.row_ids.complete() == (sorted(row_ids) == list(range(frame.height)))
 
 
 @given(drawn=EVENTS, places=st.lists(st.integers(0, 99), max_size=6), us=st.sampled_from([-1, 86_400_000_000]))

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline.config import Dataset
 from pipeline.contracts import PipelineError
+from pipeline.memory import held_bytes
 from pipeline.store import Currency, Store
 from pipeline.vocabularies import (
     Segment,
@@ -24,6 +26,7 @@ from pipeline.vocabularies import (
     read_vocabulary,
     segment_paths,
 )
+from pipeline.vocabularies.day import distinct_ids
 from pipeline.vocabularies.length import longest_length, note_length
 from pipeline_tests.datasets import at, make_dataset, make_events_of, make_store, make_vocabulary_of, row, write_csv
 
@@ -480,3 +483,23 @@ def test_noted_lengths_only_grow(tmp_path: Path) -> None:
         note_length(store.root / USERS, length)
     assert longest_length(store, USERS) == 9
     assert [path.name for path in (store.root / USERS / "_index").iterdir()] == ["length-0000000009"]
+
+
+@pytest.mark.parametrize("vocabulary", [USERS, ITEMS])
+def test_distinct_ids_do_not_keep_the_rows_in_which_they_were_found(
+    vocabulary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, store = lake(tmp_path, {FIRST: [1]})
+    events = store.manifest("events", date.fromisoformat(FIRST))
+    assert events is not None
+    column, held = vocabulary.replace("vocabulary", "id"), list[int]()
+    ids = {USERS: list(range(40)), ITEMS: [f"i{number:02}" for number in range(40)]}[vocabulary]
+
+    def blocks(*_: object, **__: object) -> Iterator[pl.DataFrame]:
+        for one in ids:
+            yield pl.select(pl.repeat(one, 1 << 20, dtype=pl.Series([one]).dtype).alias(column))
+            held.append(held_bytes())
+
+    monkeypatch.setattr("pipeline.vocabularies.day.read_blocks", blocks)
+    assert distinct_ids(store, vocabulary, events).to_list() == ids
+    assert max(held) - held[4] < 20 * 8 * 2**20  # all of them would be 40 blocks of at least 8 MiB

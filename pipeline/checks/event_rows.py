@@ -11,6 +11,7 @@ from pipeline.checks.blocks import run_starts, times_us
 from pipeline.checks.distributions import HOURS, count_hours
 from pipeline.checks.picked import PickedRows
 from pipeline.checks.reading import range_problems, type_problems
+from pipeline.checks.row_ids import RowIds
 from pipeline.contracts import Column
 from pipeline.store import ContentHash
 from pipeline.threads import meanwhile
@@ -30,6 +31,7 @@ class EventRows:
         by_action: Events of each declared action, int64 [actions].
         hours: Events in each hour of the day, int64 [24].
         rows: How many rows there are.
+        row_ids: Those that occurred.
         picked: The rows that are to be looked at one by one.
 
     Args:
@@ -56,8 +58,7 @@ class EventRows:
         self.hours = np.zeros(HOURS, dtype=np.int64)
         self.picked, self._columns = picked, columns
         self._start_us = int(datetime.combine(day, datetime.min.time(), tzinfo=UTC).timestamp()) * 1_000_000
-        self._seen = np.zeros(rows_in, dtype=bool)  # by row_id: a byte a row, where sorting would take eight and more
-        self._strange_row_ids = False
+        self.row_ids = RowIds(rows_in)
         self._last: tuple[Any, int, int] | None = None
 
     def add(self, frame: pl.DataFrame) -> None:
@@ -82,23 +83,11 @@ class EventRows:
         starts = run_starts(frame["user_id"])
         self._look_at_order(frame["user_id"], time_us, frame["row_id"].to_numpy(), starts)
         self._look_at_times(time_us)
-        self.mark(frame["row_id"])
+        self.row_ids.mark(frame["row_id"])
         codes = frame["action"].to_physical().to_numpy()
         self.by_action += [np.count_nonzero(codes == code) for code in range(len(self.by_action))]
         if self.picked is not None:
             self.picked.add(frame, starts)
-
-    def mark(self, row_ids: pl.Series) -> None:
-        """Notes row_ids that are there, of accepted or refused rows."""
-        row_id_E = row_ids.to_numpy()
-        if len(row_id_E) and not 0 <= row_id_E.min() <= row_id_E.max() < len(self._seen):
-            self._strange_row_ids = True
-        else:
-            self._seen[row_id_E] = True
-
-    def row_ids_complete(self) -> bool:
-        """Whether 0 .. rows_in - 1 all occurred, and nothing else; then as many marks as rows mean that none did twice."""
-        return not self._strange_row_ids and bool(self._seen.all())
 
     def _look_at_order(self, users: pl.Series, time_us: np.ndarray, row_id: np.ndarray, starts: np.ndarray) -> None:
         first, last = ((users[n], int(time_us[n]), int(row_id[n])) for n in (0, -1))

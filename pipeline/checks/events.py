@@ -30,7 +30,7 @@ def prove_events(
     if seen is None:
         return {}
     rows, rejected, sample = seen
-    rows.mark(rejected["row_id"])
+    rows.row_ids.mark(rejected["row_id"])
     _prove_rows(subject, aside, rejected, rows, findings)
     _prove_rejected(subject, aside, rejected, findings)
     with findings.timed("raw records compared"):
@@ -94,7 +94,7 @@ def _prove_rows(subject: Subject, aside: Subject, rejected: pl.DataFrame, rows: 
     findings.expect(
         "row_ids are 0, 1, ... without gap or repetition",
         expected=True,
-        found=rows.row_ids_complete() and rows.rows + rejected.height == rows_in,
+        found=rows.row_ids.complete() and rows.rows + rejected.height == rows_in,
     )
 
 

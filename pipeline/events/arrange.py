@@ -36,7 +36,7 @@ class Arranger:
     def __init__(
         self, *, budget_bytes: int, directory: Path, borders: pl.Series | None = None, key: str = KEYS[0]
     ) -> None:
-        self._directory, self._key = directory, key
+        self._directory, self._key, self._budget_bytes = directory, key, budget_bytes
         self._ranges = None if borders is None else _Ranges(borders)
         self._parts = DayParts(budget_bytes=budget_bytes, directory=directory, cut=self._range_of)
 
@@ -91,7 +91,7 @@ class Arranger:
             yield sort_rows(joined(list(self._parts.of(day, number, number + 1))))
             return
         directory, borders = self._directory / f"{day}-{number}", _borders(sample)
-        inner = Arranger(budget_bytes=self._parts.part_bytes, directory=directory, borders=borders, key=key)
+        inner = Arranger(budget_bytes=self._budget_bytes, directory=directory, borders=borders, key=key)
         for piece in self._parts.of(day, number, number + 1):
             inner.add(piece, np.full(piece.height, day, dtype=np.int32))
         yield from inner._sorted(day)

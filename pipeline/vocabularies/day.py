@@ -185,7 +185,7 @@ def distinct_ids(store: Store, vocabulary: str, events: Manifest) -> pl.Series:
     for frame in ahead(read_blocks(directory, events.files, [column], block_rows=BLOCK_ROWS)):
         ids = frame[column].alias("id")
         if column == "user_id":  # sorted by it
-            waiting.append(ids[:1])
+            waiting.append(pl.Series("id", [ids[0]], dtype=ids.dtype))  # a slice would keep the block in memory
             ids = ids[1:].filter(ids[1:] != ids[:-1])
         waiting.append(ids)
         rows += ids.len()
