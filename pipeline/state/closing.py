@@ -7,7 +7,9 @@ gets into a file about twice as large.
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -117,10 +119,8 @@ class ClosingReader:
             rows = file.rows_of(users)
             if rows.height:
                 found.append(rows)
-                users = (
-                    users.to_frame("user_id").join(rows, on="user_id", how="anti", maintain_order="left").to_series()
-                )
-        return pl.concat(found).sort("user_id")
+                users = users.filter(~_in_ascending(rows["user_id"], users)[0])
+        return pl.concat(found).sort("user_id") if len(found) > 2 else found[-1]
 
 
 class _SortedFile:
@@ -130,23 +130,31 @@ class _SortedFile:
         self._path, self._schema = path, schema
         self._parquet: pq.ParquetFile | None = None
         self._lowest = self._highest = pl.Series(dtype=schema["user_id"])
-        self._unknown = pl.Series(dtype=pl.Boolean)  # row groups whose ids are too long for statistics
+        self._unknown = np.empty(0, dtype=bool)  # row groups whose ids are too long for statistics
+        self._last: tuple[list[int], pl.DataFrame] = ([], pl.DataFrame())
 
     def rows_of(self, users: pl.Series) -> pl.DataFrame:
         try:
             parquet = self._parquet or self._open()
-            first = users.search_sorted(self._lowest, side="left").set(self._unknown, 0)
-            stop = users.search_sorted(self._highest, side="right").set(self._unknown, users.len())
-            groups = (stop > first).arg_true().to_list()
+            first, stop = _places(users, self._lowest, side="left"), _places(users, self._highest, side="right")
+            first[self._unknown], stop[self._unknown] = 0, users.len()
+            groups = np.flatnonzero(stop > first).tolist()
             parts = [pl.DataFrame(schema=self._schema)]
             for start in range(0, len(groups), GROUPS_AT_ONCE):
                 some = groups[start : start + GROUPS_AT_ONCE]
-                table = parquet.read_row_groups(some, columns=list(self._schema))
-                frame = pl.DataFrame([pl.Series(name, table[name]).rechunk() for name in self._schema])
-                parts.append(_matching(frame, users[first[some[0]] : stop[some[-1]]]))
+                parts.append(_matching(self._read(parquet, some), users[first[some[0]] : stop[some[-1]]]))
         except (OSError, pa.ArrowException) as error:
             raise unreadable(self._path, error, remedy=REPAIR) from None
         return pl.concat(parts)
+
+    def _read(self, parquet: pq.ParquetFile, groups: list[int]) -> pl.DataFrame:
+        """Some row groups; the next users are often looked for in the same."""
+        if groups != self._last[0]:
+            table = parquet.read_row_groups(groups, columns=list(self._schema))
+            frame = pl.DataFrame([pl.Series(name, table[name]).rechunk() for name in self._schema])
+            self._last = (groups, frame) if len(groups) == 1 else ([], pl.DataFrame())
+            return frame
+        return self._last[1]
 
     def close(self) -> None:
         if self._parquet is not None:
@@ -157,8 +165,9 @@ class _SortedFile:
         metadata = self._parquet.metadata
         found = [metadata.row_group(group).column(0).statistics for group in range(metadata.num_row_groups)]
         bounds = [(one.min, one.max) if one is not None and one.has_min_max else None for one in found]
-        lowest, highest = zip(*(bound or (None, None) for bound in bounds), strict=True)
-        self._unknown = pl.Series([bound is None for bound in bounds], dtype=pl.Boolean)
+        anything = 0 if self._schema["user_id"] == pl.Int64 else ""
+        lowest, highest = zip(*(bound or (anything, anything) for bound in bounds), strict=True)
+        self._unknown = np.array([bound is None for bound in bounds], dtype=bool)
         self._lowest = pl.Series(lowest, dtype=self._schema["user_id"])
         self._highest = pl.Series(highest, dtype=self._schema["user_id"])
         return self._parquet
@@ -168,7 +177,19 @@ def _matching(frame: pl.DataFrame, users: pl.Series) -> pl.DataFrame:
     """The rows of some users; both ascend. The longer one is searched for the shorter one."""
     ids = frame["user_id"]
     if ids.len() < users.len():
-        place = users.search_sorted(ids).clip(0, users.len() - 1)
-        return frame.filter(users.gather(place) == ids)
-    place = ids.search_sorted(users).clip(0, ids.len() - 1)
-    return frame[place.filter(ids.gather(place) == users)]
+        return frame.filter(_in_ascending(users, ids)[0])
+    found, place = _in_ascending(ids, users)
+    return frame[place.filter(found)]
+
+
+def _in_ascending(ascending: pl.Series, wanted: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Which values are in an ascending series that is not empty, and the place at which each is or would be."""
+    place = pl.Series(np.minimum(_places(ascending, wanted, side="left"), ascending.len() - 1))
+    return ascending.gather(place) == wanted, place
+
+
+def _places(ascending: pl.Series, wanted: pl.Series, *, side: Literal["left", "right"]) -> np.ndarray:
+    """Where values would be put into an ascending series, int64."""
+    if ascending.dtype == pl.Int64:  # polars would plan a query each time
+        return np.searchsorted(ascending.to_numpy(), wanted.to_numpy(), side=side)
+    return ascending.search_sorted(wanted, side=side).to_numpy().astype(np.int64)
