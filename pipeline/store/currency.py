@@ -49,13 +49,13 @@ class Currency:
     """Answers for one store as it is now; make a new one after a commit.
 
     What the store was found to be before holds for a day while no manifest that the day rests on, directly or not, has
-    been replaced. All of them are looked at again, but only those that were replaced are read again.
+    been replaced. All of these are looked at again, once, but only those that were replaced are read again.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._judged: dict[Node, Judged] = store.judged
-        self._forget(store.changed({node: judged.signature for node, judged in self._judged.items()}))
+        self._looked_at: set[Node] = set()
 
     def cause(self, asset: str, day: date) -> Node:
         """For a day with a problem: the asset and day that have to be made (again) first."""
@@ -66,19 +66,20 @@ class Currency:
     def problem(self, asset: str, day: date) -> str | None:
         """Why a day is not current, as half a sentence; None when it is."""
         pending: list[Node] = [(asset, day)]
-        looked_at: dict[Node, Judged] = {}
+        found_now: dict[Node, Judged] = {}
         waited: set[Node] = set()
         while pending:  # not recursive: a chain is as long as its history
             node = pending[-1]
-            if node in self._judged:
+            if self._is_judged(node):
                 pending.pop()
                 continue
-            if node not in looked_at:
+            if node not in found_now:
                 signature, lineage = self._store.lineage(*node)
-                looked_at[node] = Judged(signature, lineage, [needed for needed, _, _ in _inputs(lineage, node[1])])
-            waiting = [needed for needed in looked_at[node].needed if needed not in self._judged]
+                found_now[node] = Judged(signature, lineage, [needed for needed, _, _ in _inputs(lineage, node[1])])
+                self._looked_at.add(node)
+            waiting = [needed for needed in found_now[node].needed if not self._is_judged(needed)]
             if waiting and node in waited:  # for what waits for it
-                found = looked_at[node]
+                found = found_now[node]
                 found.problem, found.cause = f"{node[0]} of {node[1]} rests on itself: its manifest is damaged", node
                 self._judged[node] = found
                 continue
@@ -87,7 +88,7 @@ class Currency:
                 pending.extend(waiting)
                 continue
             pending.pop()
-            self._judged[node] = self._judge(node, looked_at[node])
+            self._judged[node] = self._judge(node, found_now[node])
         return self._judged[asset, day].problem
 
     def _judge(self, node: Node, found: Judged) -> Judged:
@@ -105,6 +106,18 @@ class Currency:
                 found.cause = node
                 return found
         return found
+
+    def _is_judged(self, node: Node) -> bool:
+        """Whether what was found of a day still holds: it, and the days that it rests on, have not been replaced since."""
+        pending, signatures = [node], dict[Node, Signature | None]()
+        while pending:
+            one = pending.pop()
+            if one in self._judged and one not in self._looked_at:
+                self._looked_at.add(one)
+                signatures[one] = self._judged[one].signature
+                pending += self._judged[one].needed
+        self._forget(self._store.changed(signatures))
+        return node in self._judged
 
     def _forget(self, changed: Iterable[Node]) -> None:
         """Forgets what was found of some days and of all that rest on them."""
