@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline.checks.blocks import run_starts
 from pipeline.checks.findings import Findings
 from pipeline.checks.reading import Subject, prove_manifest
 from pipeline.store import ContentHash, manifest_schema
@@ -222,11 +223,14 @@ def _wrong_in_drawn(subject: Subject, log: Vocabulary) -> list[dict[str, object]
 
 
 def _distinct_ids(subject: Subject, column: str) -> pl.Series:
-    """Of the day's events, ascending; all rows are hashed, whatever order they lie in."""
+    """Of the day's events, ascending, whatever order they lie in; a row with the user of the row before tells nothing new."""
     events = subject.input("events")
     found = pl.Series("id", [], dtype=manifest_schema(events)[column])
     for block in subject.blocks([column], of=events):
-        parts = [ids.to_arrow(compat_level=pl.CompatLevel.oldest()) for ids in (found, block[column])]
+        ids = block[column]
+        if column == "user_id":
+            ids = ids.gather(run_starts(ids))
+        parts = [part.to_arrow(compat_level=pl.CompatLevel.oldest()) for part in (found, ids)]
         found = pl.Series("id", pc.unique(pa.chunked_array(parts)))  # pyright: ignore[reportAttributeAccessIssue]
     return found.drop_nulls().sort()
 

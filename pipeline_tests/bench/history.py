@@ -82,8 +82,9 @@ def write_history(day_log: Path, *, days: int, users: int, seed: int = 1) -> Non
     rng = np.random.default_rng(seed)
     day_users = pl.scan_parquet(day_log).select(pl.col("user_id").unique().sort()).collect().to_series().to_numpy()
     returning = rng.permutation(day_users)[: min(users, round(RETURNING * len(day_users)))]
-    others = 1_000_000_000 + 7 * np.arange(users - len(returning))  # above every id of the day
-    pool = rng.permutation(np.concatenate([returning, others]))
+    step = max(2, int(day_users[-1] - day_users[0]) // users)  # so that their ids lie among those of the day
+    others = np.setdiff1d(day_users[0] + step * np.arange(users) + rng.integers(0, step, users), day_users)
+    pool = rng.permutation(np.concatenate([returning, rng.permutation(others)[: users - len(returning)]]))
     items = pl.scan_parquet(day_log).select(pl.col("item_id").unique().sort()).collect().to_series().to_numpy()
     known = users if days == 1 else round(ON_FIRST_DAY * users)
     _write_small_day(rng, day_log, days, pool[:known], items)
