@@ -5,6 +5,7 @@ in reverse, from the index back to the id; that an id is lacking is proven by th
 """
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -35,6 +36,7 @@ from pipeline.vocabularies import (
 )
 
 DRAWN_ROWS = 1_024  # of an old segment that are looked up again
+UNIQUE_ROWS = 1 << 19  # at least, among which distinct ids are looked for at once
 SHOWN = 5
 
 
@@ -226,13 +228,20 @@ def _distinct_ids(subject: Subject, column: str) -> pl.Series:
     """Of the day's events, ascending, whatever order they lie in; a row with the user of the row before tells nothing new."""
     events = subject.input("events")
     found = pl.Series("id", [], dtype=manifest_schema(events)[column])
+    waiting, rows = [found], 0
     for block in subject.blocks([column], of=events):
         ids = block[column]
-        if column == "user_id":
-            ids = ids.gather(run_starts(ids))
-        parts = [part.to_arrow(compat_level=pl.CompatLevel.oldest()) for part in (found, ids)]
-        found = pl.Series("id", pc.unique(pa.chunked_array(parts)))  # pyright: ignore[reportAttributeAccessIssue]
-    return found.drop_nulls().sort()
+        waiting.append(ids.gather(run_starts(ids)) if column == "user_id" else ids)
+        rows += waiting[-1].len()
+        if rows >= max(UNIQUE_ROWS, 2 * found.len()):  # since what was found goes through the table again
+            found = _unique([found, *waiting])
+            waiting, rows = [], 0
+    return _unique([found, *waiting]).drop_nulls().sort()
+
+
+def _unique(parts: Sequence[pl.Series]) -> pl.Series:
+    arrays = [part.to_arrow(compat_level=pl.CompatLevel.oldest()) for part in parts]
+    return pl.Series("id", pc.unique(pa.chunked_array(arrays)))  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _prove_log(subject: Subject, findings: Findings) -> None:

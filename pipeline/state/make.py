@@ -23,6 +23,7 @@ from pipeline.store import (
     require_current,
     row_hash_sum,
 )
+from pipeline.threads import ahead
 
 FILE_USERS = 1 << 22  # users whose rows are held back for one file
 MASK_128 = (1 << 128) - 1
@@ -162,7 +163,7 @@ def _carry(
         actions=dataset.action_names,
     )
     with former.reader() as reader:
-        for chunk in chunks:
+        for chunk in ahead(chunks):
             users = chunk.users
             known = reader.rows_of(users[1:] if chunk.continues else users)
             earlier = pl.concat([changes.take_back(), known]) if chunk.continues else known
