@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.events.order import sort_rows
-from pipeline.events.parts import DayParts, joined
+from pipeline.events.parts import DayParts, joined, widened
 from pipeline.threads import ahead
 
 KEYS = ("user_id", "timestamp")  # by which rows are cut into ranges: by time only those of one user
@@ -78,8 +78,15 @@ class Arranger:
             if rows[first] > 2 * limit:
                 yield from self._cut_again(day, first)
             elif rows[first:behind].any():
-                yield sort_rows(joined(list(self._parts.of(day, first, behind))))
+                yield self._together(day, first, behind)
             first = behind
+
+    def _together(self, day: int, first: int, behind: int) -> pl.DataFrame:
+        """The rows of some ranges, sorted while they are narrow."""
+        pieces = list(self._parts.as_kept(day, first, behind))
+        if any(piece.schema != pieces[0].schema for piece in pieces):
+            pieces = list(map(widened, pieces))
+        return widened(sort_rows(joined(pieces)))
 
     def _cut_again(self, day: int, number: int) -> Iterator[pl.DataFrame]:
         """A range that holds too much, by borders of its own: of users, or of the times of one user."""
@@ -88,7 +95,7 @@ class Arranger:
             if sample.min() != sample.max():
                 break
         else:
-            yield sort_rows(joined(list(self._parts.of(day, number, number + 1))))
+            yield self._together(day, number, number + 1)
             return
         directory, borders = self._directory / f"{day}-{number}", _borders(sample)
         inner = Arranger(budget_bytes=self._budget_bytes, directory=directory, borders=borders, key=key)

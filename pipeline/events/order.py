@@ -18,7 +18,7 @@ def sort_rows(frame: pl.DataFrame) -> pl.DataFrame:
     where 63 bits do not hold all three, rows are sorted by time first and then by user.
 
     Args:
-        frame: Has user_id (Int64 or String) and timestamp (Int64 us), both without nulls.
+        frame: Has user_id (Int64, UInt32 or String) and timestamp (Int64 us, or UInt32), both without nulls.
     """
     rows = frame.height
     if rows <= 1:
@@ -28,7 +28,7 @@ def sort_rows(frame: pl.DataFrame) -> pl.DataFrame:
     by_user = _gathered(frame, _order(users.rebased))
     if _ascending(by_user):
         return by_user
-    times = _ticks(frame["timestamp"].to_numpy(), KEY_BITS - position_bits)
+    times = _ticks(frame["timestamp"].to_numpy().astype(np.int64, copy=False), KEY_BITS - position_bits)
     if users.bits + times.bits + position_bits <= KEY_BITS:
         return _gathered(frame, _order(users.rebased << times.bits | times.rebased))
     by_time_E = _order(times.rebased)
@@ -66,10 +66,10 @@ def _ascending(by_user: pl.DataFrame) -> bool:
 
 def _users(user_id: pl.Series, room: int) -> _Keys:
     """Users as they are, counted from the lowest, where that takes at most `room` bits; else by rank."""
-    if user_id.dtype == pl.Int64:
+    if user_id.dtype != pl.String:
         low, high = int(user_id.min()), int(user_id.max())  # type: ignore[arg-type]
         if (bits := (high - low).bit_length()) <= room:
-            return _Keys(user_id.to_numpy() - low, bits)
+            return _Keys(np.subtract(user_id.to_numpy(), low, dtype=np.int64), bits)
     distinct = user_id.unique().sort()  # numerically, or bytewise
     ranks = pl.DataFrame({"user_id": distinct}).with_row_index("rank")
     joined = user_id.to_frame().join(ranks, on="user_id", how="left", maintain_order="left")

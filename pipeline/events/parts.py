@@ -84,6 +84,10 @@ class DayParts:
 
         After the first call nothing can be added.
         """
+        return map(widened, self.as_kept(day, first, behind))
+
+    def as_kept(self, day: int, first: int, behind: int) -> Iterator[pl.DataFrame]:
+        """The same, with integers as narrow as they wait; pieces may differ in that."""
         self._end()
         batches: list[pa.RecordBatch] = []
         height = 0
@@ -91,15 +95,15 @@ class DayParts:
             rows = part.between(day * RANGES + first, day * RANGES + behind)
             other = isinstance(rows, pl.DataFrame) or (rows and batches and rows[0].schema != batches[0].schema)
             if batches and (other or height > self.rows_of_a_part):
-                yield _widened(_frame(batches))
+                yield _frame(batches)
                 batches, height = [], 0
             if isinstance(rows, pl.DataFrame):
-                yield _widened(rows)
+                yield rows
             else:
                 batches += rows
                 height += sum(batch.num_rows for batch in rows)
         if batches:
-            yield _widened(_frame(batches))
+            yield _frame(batches)
 
     def rows_of(self, day: int) -> np.ndarray:
         """How many rows each range of a day has, int64 [RANGES]; what is a single part is not cut."""
@@ -255,7 +259,7 @@ def _fits_half(column: pl.Series) -> bool:
     return int(column.to_numpy().view(np.uint64).max(initial=0)) < 2**32  # as unsigned, negative ones are large
 
 
-def _widened(frame: pl.DataFrame) -> pl.DataFrame:
+def widened(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows as they came, with Int64 for what was narrowed."""
     return pl.DataFrame(
         [column.cast(pl.Int64) if column.dtype == pl.UInt32 else column for column in frame.get_columns()]
