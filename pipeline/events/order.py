@@ -60,8 +60,8 @@ def _order(key_E: np.ndarray) -> np.ndarray:
 def _ascending(by_user: pl.DataFrame) -> bool:
     """Whether times never fall within a user."""
     users, time_us_E = by_user["user_id"], by_user["timestamp"].to_numpy()
-    later_E = time_us_E[1:] >= time_us_E[:-1]
-    return bool(later_E.all() or (later_E | (users.slice(1) != users.head(-1)).to_numpy()).all())
+    earlier = np.flatnonzero(time_us_E[1:] < time_us_E[:-1])
+    return bool((users.gather(earlier) != users.gather(earlier + 1)).all())
 
 
 def _users(user_id: pl.Series, room: int) -> _Keys:
