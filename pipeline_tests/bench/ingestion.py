@@ -21,7 +21,8 @@ Written by `make bench`; do not edit.
 
 One generated day of {events:,} events as one CSV file of {size:.2f} GB: user_id, item_id, timestamp (ms), action.
 
-- polars_csv: `scan_csv(...).sink_parquet(...)` of the four columns with declared types. It validates, counts and sorts nothing.
+- polars_csv: `scan_csv(...).sink_parquet(...)` of the four columns with declared types, packed with lz4 as our `events` are. It validates,
+  counts and sorts nothing.
 - ours_events: the stage `events`: every record cut and counted, every cell typed or refused with a reason, days assigned, rows
   sorted by user and time, written and hashed; and then the independent count of the proof.
 - inspect_csv: the command `inspect` as a user runs it, imports included: the verdict (`--quick`), and with everything counted.

@@ -1,4 +1,7 @@
-"""CSV to Parquet by polars alone: the four columns, typed, in streaming; nothing is checked, counted or sorted."""
+"""CSV to Parquet by polars alone: the four columns, typed, in streaming; nothing is checked, counted or sorted.
+
+Packed with lz4, as our `events` are; zstd takes it a tenth longer.
+"""
 
 from pathlib import Path
 
@@ -12,7 +15,7 @@ SCHEMA = {"user_id": pl.Int64, "item_id": pl.Int64, "timestamp": pl.Int64, "acti
 def convert(raw: Path, out: Path) -> dict[str, int]:
     """One CSV file to one Parquet file; returns the number of rows."""
     target = out / "events.parquet"
-    pl.scan_csv(raw, schema=SCHEMA).sink_parquet(target, compression="zstd", compression_level=1)
+    pl.scan_csv(raw, schema=SCHEMA).sink_parquet(target, compression="lz4")
     return {"rows": pl.scan_parquet(target).select(pl.len()).collect().item()}
 
 
