@@ -1,6 +1,6 @@
 """Work that is done in a thread beside the one that uses it."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
@@ -35,12 +35,3 @@ def ahead(items: Iterator[T], *, waits: bool = False) -> Generator[T, None, None
         while (item := coming.result()) is not _END:
             coming = thread.submit(next, items, _END)
             yield item  # type: ignore[misc]
-
-
-@contextmanager
-def meanwhile(work: Callable[[], object]) -> Iterator[None]:
-    """Does some work in a thread while the body of this context runs; what it raises comes when the body has ended."""
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        done = thread.submit(work)
-        yield
-        done.result()

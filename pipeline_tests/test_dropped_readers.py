@@ -4,11 +4,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from pipeline.sources import find_files
 from pipeline.sources.stream import ByteStream
-from pipeline.threads import ahead, meanwhile, thread_aside
+from pipeline.threads import ahead, thread_aside
 from pipeline_tests.raw_files import dataset
 
 
@@ -55,21 +53,3 @@ def test_a_stream_is_not_waited_for_and_its_file_closed_all_the_same(tmp_path: P
     stream._ahead.shutdown(wait=True)
     assert stored.closed
     pieces.close()
-
-
-def test_work_in_between_is_done_when_its_context_ends_and_says_what_went_wrong() -> None:
-    go_on, done = threading.Event(), list[str]()
-
-    def work() -> None:
-        assert go_on.wait(60)
-        done.append("late")
-        raise ValueError("wrong")
-
-    def both() -> None:
-        with meanwhile(work):
-            done.append("first")
-            go_on.set()
-
-    with pytest.raises(ValueError, match="wrong"):
-        both()
-    assert done == ["first", "late"]

@@ -14,7 +14,6 @@ from pipeline.checks.reading import range_problems, type_problems
 from pipeline.checks.row_ids import RowIds
 from pipeline.contracts import Column
 from pipeline.store import ContentHash
-from pipeline.threads import meanwhile
 
 DAY_US = 86_400_000_000
 KEYS = ("row_id", "user_id", "timestamp", "action")
@@ -67,16 +66,8 @@ class EventRows:
         if problems := type_problems(frame, self._columns):
             self.problems += problems
             return
-        with meanwhile(lambda: self._look_at_values(frame)):
-            self._look_at_users(frame)
-
-    def _look_at_values(self, frame: pl.DataFrame) -> None:
-        """What each column shows by itself."""
         self.content.update(frame)
         self.problems += range_problems(frame, self._columns)
-
-    def _look_at_users(self, frame: pl.DataFrame) -> None:
-        """What the columns show together."""
         if any(frame[name].null_count() for name in KEYS):
             return  # which is among the problems
         time_us = times_us(frame)

@@ -23,7 +23,6 @@ from pipeline.checks.reverse import ReverseLookUp
 from pipeline.checks.sampled_rows import SampledRows
 from pipeline.contracts import Column
 from pipeline.store import ContentHash
-from pipeline.threads import meanwhile
 
 ACTION_CODE = "|action"  # beside the columns of features, none of which has such a name
 NEEDED = ("row_id", "user_id", "timestamp", "user_index", "item_index", "time_diff", "is_first")
@@ -106,8 +105,8 @@ class FeatureRows:
         if problems := type_problems(frame, self._columns):
             self.problems += problems
             return
-        with meanwhile(lambda: self._look_at_values(frame, beside)):
-            self._look_at_users(frame, beside)
+        self._look_at_values(frame, beside)
+        self._look_at_users(frame, beside)
         self._rows += frame.height
 
     def finish(self) -> None:
