@@ -126,3 +126,30 @@ def test_a_preset_for_numbers_keeps_leading_zeros(tmp_path: Path) -> None:
     assert found.columns == {"item_id": {"type": "string"}}
     assert found.dataset.columns.item_id.type == "string"
     assert found.comment("int64 would lose the leading zero of 0114508")
+
+
+def test_of_two_actions_the_one_that_is_filled_and_varies(tmp_path: Path) -> None:
+    kinds, done = ("WatchEvent", "ForkEvent", "PushEvent"), ("started", "", "")
+    rows = [f"u{at % 9},i{at % 8},{kinds[at % 3]},{done[at % 3]}" for at in range(30)]
+    assert log_of(tmp_path, "user,item,type,payload.action", *rows).columns["action"] == {"from": "type"}
+    rows = [f"u{at % 9},i{at % 8},{kinds[at % 3]},started" for at in range(30)]
+    assert log_of(tmp_path, "user,item,type,payload.action", *rows).columns["action"] == {"from": "type"}
+
+
+def test_the_id_of_something_is_named_like_it() -> None:
+    assert name_score("verb.id", "action") == name_score("verb_id", "action") > 0
+    assert name_score("verb.display", "action") == 0
+    assert name_score("User full name", "user_id") > name_score("IP address", "user_id")
+    assert name_score("value.eventTime", "timestamp") > name_score("timestamp", "timestamp")
+
+
+def test_a_name_whose_column_never_changes_is_a_doubt(tmp_path: Path) -> None:
+    found = log_of(tmp_path, "user,page,was", *[f"u{at % 9},home,w{at % 8}" for at in range(30)])
+    assert found.comment("item_id: page never changes; if another column is the item, write its name there")
+    assert not log_of(tmp_path, "user,page", "u1,home", "u2,home").comment("never changes")
+
+
+def test_a_plus_is_part_of_an_id(tmp_path: Path) -> None:
+    found = log_of(tmp_path, "user,item", "+491701,1", "+491702,2")
+    assert found.columns["user_id"] == {"from": "user", "type": "string"}
+    assert found.comment("int64 would lose the leading plus of +491701")

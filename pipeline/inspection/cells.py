@@ -59,7 +59,7 @@ def read_cells(sample: Sample, source: Mapping[str, Any], names: Sequence[str]) 
                 rows += block.frame.height
                 malformed += int(block.malformed.sum())
     frame = pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
-    return Cells(open_nested(frame, _objects_of(sample, source["format"])), rows, malformed)
+    return Cells(open_nested(frame, _objects_of(sample, source)), rows, malformed)
 
 
 def _blocks(path: Path, source: Mapping[str, Any]) -> Iterator[Any]:
@@ -94,7 +94,7 @@ def _written(
     if kind == "json":
         path = folder / "sample.ndjson"
         text = sample.head.decode("utf-8", "replace").removeprefix("\ufeff")
-        path.write_text("".join(f"{record}\n" for record in first_records(text)), encoding="utf-8")
+        path.write_text("".join(f"{record}\n" for record in _records_in(text, source)), encoding="utf-8")
         yield path, {key: value for key, value in {**source, "format": "ndjson"}.items() if key != "json"}
         return
     head = sample.head if sample.whole else sample.head[: _last_line_end(sample.head)]
@@ -108,6 +108,10 @@ def _written(
         elif number and kind == "fixed_width":
             settings["fixed_width"] = {**source["fixed_width"], "has_header": False}
         yield path, settings
+
+
+def _records_in(text: str, source: Mapping[str, Any]) -> Iterator[str]:
+    return first_records(text, source.get("json", {}).get("records", ""))
 
 
 def _last_line_end(head: bytes) -> int:
@@ -146,15 +150,29 @@ def _first_rows(path: Path, kind: str) -> pa.Table:
         return pa.Table.from_batches(batches, schema=file.schema)
 
 
-def _objects_of(sample: Sample, kind: str) -> set[str]:
+def _objects_of(sample: Sample, source: Mapping[str, Any]) -> set[str]:
     """The columns that hold objects where the readers give these as JSON, and not as texts that look alike."""
     text = sample.head.decode("utf-8", "replace").removeprefix("\ufeff")
+    kind = source["format"]
     if kind == "ndjson":
         records = (line for line in text.split("\n")[: LOOKED_AT + 1][: None if sample.whole else -1])
     else:
-        records = islice(first_records(text), LOOKED_AT) if kind == "json" else iter(())
+        records = islice(_records_in(text, source), LOOKED_AT) if kind == "json" else iter(())
     found = [_object(record) for record in records]
-    return {key for record in found for key, value in record.items() if isinstance(value, dict)}
+    column = source.get("explode", {}).get("column")
+    elements = [element for record in found for element in _elements(record, column.split("."))] if column else []
+    return _holding_objects(found, "") | _holding_objects(elements, f"{column}.")
+
+
+def _elements(value: Any, path: Sequence[str]) -> list[dict[str, Any]]:
+    """The objects in the list at a path of an object."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return [element for element in value if isinstance(element, dict)] if isinstance(value, list) else []
+
+
+def _holding_objects(records: Sequence[Mapping[str, Any]], before: str) -> set[str]:
+    return {before + key for record in records for key, value in record.items() if isinstance(value, dict)}
 
 
 def open_nested(frame: pl.DataFrame, objects: Set[str]) -> pl.DataFrame:
@@ -191,12 +209,11 @@ def _parsed(column: pl.Series) -> tuple[list[pl.Series], set[str]]:
     """The fields of JSON objects that stand in a text column, as text, and those of them that are objects again."""
     records = [_object(cell) for cell in column]
     keys = list(dict.fromkeys(key for record in records for key in record))[:200]
-    objects = {f"{column.name}.{key}" for record in records for key, value in record.items() if isinstance(value, dict)}
     fields = [
         pl.Series(f"{column.name}.{key}", [_text(record.get(key)) for record in records], dtype=pl.String)
         for key in keys
     ]
-    return fields, objects
+    return fields, _holding_objects(records, f"{column.name}.")
 
 
 def _object(cell: str | None) -> dict[str, Any]:

@@ -3,8 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import polars as pl
+
 from pipeline.inspection.facts import MOST_FREQUENT, Facts
-from pipeline.inspection.times import Reading
+from pipeline.inspection.formats import clock_of
+from pipeline.inspection.readings import Reading
+from pipeline.inspection.shifts import WIDEST_ZONE_S, names_zone_of, shifts_of
 from pipeline.inspection.words import (
     ACTION_NAMES,
     NO_ACTIONS,
@@ -16,9 +20,9 @@ from pipeline.inspection.words import (
 
 MOST_ACTIONS = 50
 LONGEST_ACTION = 60
-MANY_ROWS = 20
 FEW_TO_ONE = 20  # records of one user, at most, where another column numbers them
-DAY_US = 86_400_000_000
+DAY_S = 86_400
+DAY_US = DAY_S * 1_000_000
 IDS = (["id"], ["ids"], ["key"], ["code"])  # last words of names
 UNKNOWN = "?"  # a raw column that no file has: a run stops and says so
 
@@ -40,7 +44,9 @@ class Role:
     doubts: list[str] = field(default_factory=list)
 
 
-def choose_time(facts: Mapping[str, Facts], readings: Mapping[str, Reading], *, inside: str | None) -> Role:
+def choose_time(
+    frame: pl.DataFrame, facts: Mapping[str, Facts], readings: Mapping[str, Reading], *, inside: str | None
+) -> Role:
     """The column with the time of the event; `inside` is the list whose elements are the events."""
 
     def score(name: str) -> float:
@@ -66,9 +72,29 @@ def choose_time(facts: Mapping[str, Facts], readings: Mapping[str, Reading], *, 
         finer = next(clocked, first)
         others = [name for name in ranked if name != finer]
         first = finer
-    role = Role(first, readings[first].reason, others)
-    if others and score(others[0]) >= score(first) - 15:
-        role.doubts.append(f"timestamp: {listed(others)} can be read as the time as well; {first} was taken")
+    zoned = next((name for name in others if names_zone_of(frame, readings, first, name)), None)
+    chosen = zoned or first
+    role = Role(chosen, readings[chosen].reason)
+    if zoned is not None:
+        role.reason += f"; the same times as in {first}, which names no zone"
+    shifts = {name: shifts_of(frame, readings, chosen, name) for name in ranked if name != chosen}
+    role.others = [name for name, found in shifts.items() if found != [0] and (zoned is None or name != first)]
+    if role.others and score(role.others[0]) >= score(first) - 15:
+        role.doubts.append(f"timestamp: {listed(role.others)} can be read as the time as well; {chosen} was taken")
+    within = [
+        name for name in facts if _inside(name, inside) and name_score(name, "timestamp") and not facts[name].nested
+    ]
+    if within and not _inside(chosen, inside):
+        role.doubts.append(
+            f"timestamp: {chosen} is that of the whole list; if {within[0]} counts on from it, add the two by sql"
+        )
+    for name in role.others:
+        apart = max(map(abs, shifts[name] or [0]))
+        if apart > WIDEST_ZONE_S:
+            role.doubts.append(
+                f"timestamp: {name} tells the same times, but {apart // DAY_S:,} days apart from {chosen}, which was "
+                "taken; which of them is right?"
+            )
     return role
 
 
@@ -80,6 +106,12 @@ def _same_days(clocked: Reading, dates: Reading) -> bool:
 def _doubt_no_time(named: Sequence[str], facts: Mapping[str, Facts]) -> str:
     if named:
         cells = list(facts[named[0]].frequent)[:2]
+        if clock_of(cells, share=1.0) is not None:
+            return (
+                f"timestamp: {named[0]} holds the time of day alone, and no column the day; where folders name it, as dt=2020-01-01, "
+                f'[source] hive = true gives the column: {{ from = "dt", time_from = "{named[0]}", format = "%Y-%m-%d %H:%M:%S", '
+                'timezone = "UTC" }; else write the day into each row'
+            )
         such = (
             f", in which cells such as {' or '.join(map(repr, cells))} are no time that is known here" if cells else ""
         )
@@ -104,12 +136,13 @@ def choose_action(facts: Mapping[str, Facts], taken: Sequence[str | None], *, in
         other = fact.nested or fact.temporal or fact.numbers_rows or fact.name in taken
         return few and not other and not number
 
-    def score(fact: Facts) -> int:
+    def score(fact: Facts) -> float:
         known = _known_actions(fact) >= 0.5 * max(1, len(fact.frequent))
         named = name_score(fact.name, "action")
         if not known and named < 60 and (fact.distinct == 1 or NO_ACTIONS & set(words_of(fact.name))):
             return 0
-        return named + (100 if known else 0) + (_inside(fact.name, inside) if named or known else 0)
+        bonus = (100 if known else 0) + (_inside(fact.name, inside) if named or known else 0)
+        return fact.filled * (named + bonus) / (2 if fact.never_changes else 1)
 
     fitting = [fact for fact in facts.values() if fits(fact)]
     ranked = [fact for fact in sorted(fitting, key=lambda fact: -score(fact)) if score(fact) > 0]
@@ -188,10 +221,9 @@ def choose_id(role: str, facts: Mapping[str, Facts], taken: Sequence[str | None]
 
     def score(fact: Facts) -> float:
         # What numbers the rows, as the key of a table does, is hardly a user or an item, and nor is what never changes.
-        alone = fact.distinct == 1 and fact.rows >= MANY_ROWS
         bonus = _inside(fact.name, inside) if name_score(fact.name, role) else 0
         named = name_score(fact.name, role) + (bonus if role == "item_id" else -bonus)
-        return fact.filled * named / (3 if alone else 2 if fact.numbers_rows else 1)
+        return fact.filled * named / (3 if fact.never_changes else 2 if fact.numbers_rows else 1)
 
     named.sort(key=lambda fact: -score(fact))
     elements = facts.get(inside) if inside is not None and role == "item_id" else None
@@ -203,6 +235,10 @@ def choose_id(role: str, facts: Mapping[str, Facts], taken: Sequence[str | None]
         found = Role(first.name, f"named like the {noun}", [fact.name for fact in others[:3]])
         if others:
             found.reason += f"; {names} may be meant as well"
+        if first.never_changes:
+            found.doubts.append(
+                f"{role}: {first.name} never changes; if another column is the {noun}, write its name there"
+            )
         if others and role == "user_id":
             found.doubts.append(f"{role}: {names} may be meant as well; {first.name} was taken{_gaps(first, others)}")
         return found

@@ -4,7 +4,7 @@ import re
 
 import polars as pl
 
-from pipeline.inspection.times import UTC_ASSUMED, Reading, read_times, sql_name
+from pipeline.inspection.readings import UTC_ASSUMED, Reading, read_times, sql_name
 from pipeline.inspection.words import name_score, plain, words_of
 
 # What stands before a part of a time.

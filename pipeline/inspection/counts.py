@@ -88,14 +88,17 @@ def count(dataset: Dataset, files: Sequence[RawFile], report: Callable[[str], No
         report: Gets a line of progress now and then.
     """
     counts, keys = Counts(), _Keys()
+    stopped: dict[str, list[str]] = {}  # a sentence without the name of its file -> the sentences
     for number, file in enumerate(files, 1):
         try:
             _count_file(
                 dataset, file, counts, keys, lambda rows, at=number: report(f"{rows:,} rows, file {at} of {len(files)}")
             )
         except PipelineError as error:
-            if str(error) not in counts.problems:
-                counts.problems.append(str(error))
+            stopped.setdefault(str(error).replace(file.name, ""), []).append(str(error))
+    counts.problems = [
+        alike[0] + (f"; so with {len(alike) - 1} other files" if len(alike) > 1 else "") for alike in stopped.values()
+    ]
     keys.close(counts)
     return counts
 

@@ -19,7 +19,8 @@ from pipeline.inspection.composed import counted_time, time_of_parts, time_with_
 from pipeline.inspection.draft import Draft, to_toml
 from pipeline.inspection.facts import Facts, look_at
 from pipeline.inspection.id_cells import action_settings, id_settings
-from pipeline.inspection.times import Reading, is_clock, joined_time, sniff_time, sql_name
+from pipeline.inspection.readings import Reading, sql_name
+from pipeline.inspection.times import is_clock, joined_time, sniff_time
 
 MOST_EXTRAS = 12
 QUANTITY = re.compile("quantity|qty|amount|count")
@@ -62,11 +63,12 @@ def say_columns(
         if found is not None:
             readings[name] = found
     readings.update(time_of_parts(frame))
-    time = choose_time(facts, readings, inside=inside)
+    time = choose_time(frame, facts, readings, inside=inside)
     taken: list[str | None] = [time.column, *(name for name in readings if readings[name].text)]
-    time_from = _say_time(draft, time, readings, frame, facts)
+    clocks = [name for name, fact in facts.items() if not fact.nested and is_clock(frame[name]) is not None]
+    time_from = _say_time(draft, time, readings, frame, facts, clocks)
     action = choose_action(facts, [*taken, time_from], inside=inside)
-    taken += [time_from, action.column]
+    taken += [*clocks, action.column]
     user = choose_id("user_id", facts, taken, inside=inside)
     item = choose_id("item_id", facts, [*taken, user.column], inside=inside)
     if action.column is None:
@@ -86,7 +88,12 @@ def say_columns(
 
 
 def _say_time(
-    draft: Draft, role: Role, readings: dict[str, Reading], frame: pl.DataFrame, facts: Mapping[str, Facts]
+    draft: Draft,
+    role: Role,
+    readings: dict[str, Reading],
+    frame: pl.DataFrame,
+    facts: Mapping[str, Facts],
+    clocks: Sequence[str],
 ) -> str | None:
     """Writes `timestamp`; returns the column with the clock when it is another one."""
     if role.column is not None and role.column not in readings and not facts[role.column].nested:
@@ -101,7 +108,6 @@ def _say_time(
     reading, time_from = readings[role.column], None
     origin: dict[str, Any] = {} if "sql" in reading.says else {"from": role.column}
     if reading.date_only:
-        clocks = [name for name, fact in facts.items() if not fact.nested and is_clock(frame[name]) is not None]
         for name in clocks:
             joined = joined_time(frame[role.column], frame[name], reading)
             if joined is not None:
@@ -115,7 +121,13 @@ def _say_time(
             draft.doubt(
                 "timestamp: it is a day without a clock, so that all events of a day are at its midnight, in file order"
             )
-    draft.say("columns", "timestamp", {**origin, **reading.says}, reading.reason)
+    if "from" in origin and any(facts[name].blanks for name in origin.values()):
+        origin["strip"] = True
+    elif facts[role.column].blanks:
+        name = sql_name(role.column)
+        reading.says["sql"] = reading.says["sql"].replace(name, f"TRIM({name})")
+    reason = role.reason if reading is readings[role.column] else reading.reason
+    draft.say("columns", "timestamp", {**origin, **reading.says}, reason)
     for doubt in reading.doubts:
         draft.doubt(doubt)
     return time_from

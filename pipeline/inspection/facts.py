@@ -9,7 +9,7 @@ from pipeline.inspection.words import CODES_MISSING, MISSING
 
 INT64 = range(-(2**63), 2**63)
 INTEGER = r"^[+-]?[0-9]+(?:\.0*)?$"
-LEADING_ZERO = r"^[+-]?0[0-9]"
+LEADING_SIGN = r"^[+-]?0[0-9]|^\+"  # of which a number keeps none
 FRACTION = r"^[+-]?[0-9]*\.[0-9]*[1-9][0-9]*(?:[eE][+-]?[0-9]+)?$|^[+-]?[0-9]+\.[0-9]+[eE][+-]?[0-9]+$"
 DECIMAL_COMMA = r"^[+-]?[0-9]+,[0-9]{1,2}$|^[+-]?0,[0-9]+$"
 # A spreadsheet writes the plus; an id in hexadecimal digits has none.
@@ -17,6 +17,7 @@ ROUNDED = r"^[+-]?[0-9](?:[.,][0-9]+)?[eE]\+[0-9]+$"
 BLANK_AROUND = r"^\s|\s$"
 FLAGS = frozenset(["true", "false"])
 SHOWN = 3
+MANY_ROWS = 20
 MOST_FREQUENT = 255  # as many as there can be actions
 
 
@@ -36,7 +37,7 @@ class Facts:
         fractions: Share that are numbers with a fraction.
         commas: Share that are numbers with a decimal comma.
         rounded: A number as 1.07E+12, as a spreadsheet shows long ones, None when there is none.
-        padded: A whole number with leading zeros, None when there is none.
+        padded: A whole number with leading zeros, or a plus, None when there is none.
         beyond: A whole number that int64 does not hold.
         other: Some cells that are no whole numbers.
         coded: Whether `other` look like ids, having digits in them.
@@ -87,6 +88,11 @@ class Facts:
         flag = 0 < self.distinct <= len(FLAGS) and {cell.lower() for cell in self.frequent} <= FLAGS
         return not (self.nested or self.temporal or number or flag) and self.distinct > 0 and self.longest < 500
 
+    @property
+    def never_changes(self) -> bool:
+        """Whether many rows hold one value alone."""
+        return self.distinct == 1 and self.rows >= MANY_ROWS
+
 
 def look_at(column: pl.Series) -> Facts:
     """The facts of a column.
@@ -115,7 +121,7 @@ def look_at(column: pl.Series) -> Facts:
     _describe(facts, kept["cell"])
     coded = 0
     facts.numbers_rows = (
-        facts.rows >= 20 and facts.missing < 0.1 * facts.rows and facts.distinct == facts.rows - facts.missing
+        facts.rows >= MANY_ROWS and facts.missing < 0.1 * facts.rows and facts.distinct == facts.rows - facts.missing
     )
     facts.frequent = dict(kept.head(MOST_FREQUENT).rows())
     # A single negative number among ids is a code.
@@ -147,7 +153,7 @@ def _describe(facts: Facts, cells: pl.Series) -> None:
     integers = cells.filter(whole)
     facts.negative = bool(cells.str.contains(r"^-[0-9]").any())
     facts.pointed = bool(integers.str.contains(".", literal=True).any())
-    facts.padded = _first(integers.filter(integers.str.contains(LEADING_ZERO)))
+    facts.padded = _first(integers.filter(integers.str.contains(LEADING_SIGN)))
     long = integers.filter(integers.str.len_chars() >= 19)
     facts.beyond = next((cell for cell in long if int(cell.partition(".")[0]) not in INT64), None)
     other = cells.filter(~whole)

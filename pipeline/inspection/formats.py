@@ -24,12 +24,19 @@ DATES = {
     r"[A-Za-z]{4,} \d{1,2}, \d{4}": ["%B %d, %Y"],
     r"\d{1,2} \d{1,2}, \d{4}": ["%m %d, %Y"],
     r"[A-Za-z]{3}, \d{1,2} [A-Za-z]{3} \d{4}": ["%a, %d %b %Y"],
+    r"[A-Za-z]{4,}, [A-Za-z]{3,} \d{1,2}, \d{4}": ["%A, %B %d, %Y"],
+    r"[A-Za-z]{3} [A-Za-z]{3} \d{2} \d{4}": ["%a %b %d %Y"],
+    r"\d{1,2}[A-Za-z]{3}\d{4}": ["%d%b%Y"],
+    r"\d{4}年\d{1,2}月\d{1,2}日": ["%Y年%m月%d日"],
 }
-CLOCK = r"(?P<clock>\d{1,2}:\d{2}(?::\d{2})?|(?<= )\d{2}\.\d{2}(?:\.\d{2})?(?![\d.])|(?:(?<=\d{8})|(?<=\d{8}[T _]))(?:\d{6}|\d{4}))(?P<fraction>[.,]\d{1,9})?(?P<half> ?[APap][Mm])?"
+CLOCK = (
+    r"(?P<clock>\d{1,2}:\d{2}(?::\d{2})?|(?<= )\d{2}\.\d{2}(?:\.\d{2})?(?!\d)|(?:(?<=\d{8})|(?<=\d{8}[T _]))(?:\d{6}|\d{4}))"
+    r"(?P<fraction>[.,]\d{1,9}|(?<=:\d{2}:\d{2}):\d{3})?(?P<half> ?[APap][Mm])?"
+)
 SHAPES = [
     (
         re.compile(
-            rf"{shape}(?:(?P<join>[T ]|, |:| - |  |){CLOCK}(?P<zone> ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d|[+-]\d\d))?)?"
+            rf"{shape}(?:(?P<join>[T :-]|, | - |  |){CLOCK}(?P<zone> ?(?:Z|UTC|(?:GMT)?[+-]\d\d:?\d\d|GMT|[+-]\d\d))?)?"
         ),
         formats,
     )
@@ -37,6 +44,8 @@ SHAPES = [
 ]
 WHOLE = {
     re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} [+-]\d{4} \d{4}"): "%a %b %d %H:%M:%S %z %Y",
+    re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} UTC \d{4}"): "%a %b %d %H:%M:%S UTC %Y",
+    re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d{2} \d{2}:\d{2}:\d{2} GMT \d{4}"): "%a %b %d %H:%M:%S GMT %Y",
     re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}"): "%a %b %e %H:%M:%S %Y",
 }
 CLOCK_ALONE = re.compile(r"(?P<clock>\d{1,2}:\d{2}(?::\d{2})?)(?P<fraction>[.,]\d{1,9})?(?P<half> ?[APap][Mm])?")
@@ -83,14 +92,15 @@ def _behind_date(match: re.Match[str]) -> str:
     if clock is None:
         return ""
     zone = match["zone"] or ""
-    if re.fullmatch(r" ?(?:Z|[+-]\d\d:?\d\d)", zone):
-        zone = " %z" if zone[0] == " " else "%z"
+    zone = re.sub(r"Z|[+-]\d\d:?\d\d", "%z", zone)
     return match["join"] + _clock(clock, half, _fraction(match["fraction"] or "")) + zone
 
 
 def _fraction(written: str) -> str:
     if written[:1] == ",":
         return {4: ",%3f", 7: ",%6f"}.get(len(written), ",%9f")
+    if written[:1] == ":":
+        return ":%3f"
     return "%.f" if written else ""
 
 

@@ -72,6 +72,8 @@ def sniff_header(rows: Sequence[Sequence[str]], cells: int) -> Header:
         title = _below_titles(rows[:LINES], cells)
         if title is not None:
             return title
+    if len(first) < cells and _known(first) >= 2 and not any(name and is_value(name) for name in first):
+        return _shorter(first, rest, invented)
     if len(first) != cells:
         shown = ",".join(first)[:60]
         return Header(False, invented, reason=f"the first line has {len(first)} cells and the others {cells}: {shown}")
@@ -97,6 +99,18 @@ def sniff_header(rows: Sequence[Sequence[str]], cells: int) -> Header:
         reason = "the header holds names that are empty or have blanks around them, so that all are given here"
     names = [name or f"column_{at}" for at, name in enumerate(first, 1)] if reason else first
     return Header(True, _distinct(names), known=known, renamed=bool(reason), reason=reason)
+
+
+def _shorter(first: Sequence[str], rest: Sequence[Sequence[str]], invented: Sequence[str]) -> Header:
+    """A header with fewer names than the records have cells: R leaves out that of the row names, others those of the last."""
+    more = len(invented) - len(first)
+    numbers = [row[0].strip() for row in rest]
+    leading = more == 1 and numbers == [str(number + int(numbers[0] == "1")) for number in range(len(numbers))]
+    names = [*invented[:more], *first] if leading else [*first, *invented[len(first) :]]
+    which = "the first column, which numbers the rows, has none" if leading else f"the last {more} have none"
+    reason = f"the header names {len(first)} of {len(invented)} columns: {which}"
+    doubt = f"has_header: {reason}; the header is refused as a row"
+    return Header(False, _distinct(names), known=_known(names), reason=reason, doubts=[doubt])
 
 
 def _below_titles(rows: Sequence[Sequence[str]], cells: int) -> Header | None:

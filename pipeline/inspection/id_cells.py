@@ -1,11 +1,15 @@
 """How the cells of the chosen columns are read: the type of an id, blanks, and what spells "missing"."""
 
+import re
 from typing import Any
 
+from pipeline.inspection.draft import to_toml
 from pipeline.inspection.facts import Facts
-from pipeline.inspection.words import NOBODY_CODES, NOBODY_WORDS, listed
+from pipeline.inspection.readings import sql_name
+from pipeline.inspection.words import NOBODY_CODES, NOBODY_WORDS, listed, name_score
 
 MANY_IDS = 20
+QUERY = re.compile(r"[?&](\w+)=")
 MUCH = 0.1  # of the rows; an id with more of them may stand for nobody
 
 
@@ -23,7 +27,10 @@ def id_settings(fact: Facts) -> tuple[dict[str, Any], str, list[str]]:
     elif fact.beyond is not None:
         says["type"], why = "string", f"{fact.beyond} is beyond int64"
     elif fact.padded is not None:
-        says["type"], why = "string", f"int64 would lose the leading zero of {fact.padded}"
+        says["type"], why = (
+            "string",
+            f"int64 would lose the leading {'plus' if fact.padded[0] == '+' else 'zero'} of {fact.padded}",
+        )
     elif fact.integers == 1.0 or not text:
         why = "whole numbers" + (", some written 1.0" if fact.pointed else "")
     elif fact.integers > 0.99 and not fact.coded:
@@ -53,6 +60,13 @@ def id_settings(fact: Facts) -> tuple[dict[str, Any], str, list[str]]:
         doubts.append(
             f"{fact.name}: {share:.0%} of the rows looked at have {' or '.join(map(repr, nobody))}, which may stand for "
             f"nobody; null_values = [{missing}] takes it for missing"
+        )
+    keyed = [cell for cell in fact.frequent if QUERY.search(cell)]
+    if len(keyed) > 0.5 * len(fact.frequent):
+        key = max(QUERY.findall(keyed[0]), key=lambda key: name_score(key, "item_id"))
+        sql = f"SPLIT_PART(SPLIT_PART({sql_name(fact.name)}, '{key}=', 2), '&', 1)"
+        doubts.append(
+            f"{fact.name}: cells such as {keyed[0][:80]!r} hold keys; if one of them is the id, sql = {to_toml(sql)} takes it out"
         )
     if spelt:
         says["null_values"] = [cell.strip() if says.get("strip") else cell for cell in spelt]

@@ -16,6 +16,7 @@ from pipeline.inspection.header import TYPES
 from pipeline.inspection.places import Place, expand, place_of, share_of_days, undated
 from pipeline.inspection.propose import Evidence, Proposal, propose
 from pipeline.inspection.sample import raw_file, take_sample
+from pipeline.inspection.words import name_score
 from pipeline.sources import RawFile, find_files
 
 MOST_PASSES = 4
@@ -67,6 +68,12 @@ def inspect_log(
     if left_out:
         names = ", ".join(file.name for file in left_out[:3]) + (", ..." if len(left_out) > 3 else "")
         proposal.draft.doubt(f"path: {len(left_out)} files of other kinds were left out: {names}")
+    user = proposal.draft.get("columns", "user_id")
+    if len(files) > 1 and not place.days and not proposal.preset and not name_score(user["from"], "user_id"):
+        proposal.draft.doubt(
+            "user_id: if each file holds one user, put it into a folder that names the user, as user=7/log.csv, and inspect again: "
+            "[source] hive = true makes a column of that"
+        )
     _doubt_other_files(proposal, place, files, folder)
     root = proposal.draft.get("store", "root")
     if (folder / root).exists():

@@ -25,8 +25,8 @@ def json_texts(frame: pl.DataFrame) -> tuple[dict[str, str], str]:
         `[source.explode]` that takes them out, empty unless the item is among them and nowhere else; and a doubt.
     """
     for column in frame:
-        cells = column.drop_nulls().head(LOOKED_AT).str.strip_chars().to_list() if column.dtype == pl.String else []
-        if not cells or not all(cell[:1] == "{" and '"' in cell for cell in cells):
+        cells = column.drop_nulls().head(LOOKED_AT).to_list() if column.dtype == pl.String else []
+        if not cells or not all(cell.lstrip()[:1] == "{" and '"' in cell for cell in cells):
             continue
         if any(name.startswith(f"{column.name}.") for name in frame.columns):
             continue
@@ -48,7 +48,15 @@ def json_texts(frame: pl.DataFrame) -> tuple[dict[str, str], str]:
 
 
 def _pattern(keys: Sequence[str], cells: Sequence[str]) -> str:
-    parts = [rf'"{key}"\s*:\s*"?(?P<{key}>[^",}}\]]*)' for key in keys]
+    parts = [rf'"{key}"\s*:\s*{_value(key, cells)}' for key in keys]
     pattern = f".*{'.*'.join(parts)}.*"
-    matching = sum(re.fullmatch(pattern, cell, re.DOTALL) is not None for cell in cells) if keys else 0
+    if any("\n" in cell for cell in cells):
+        pattern = f"(?s){pattern}"
+    matching = sum(re.fullmatch(pattern, cell) is not None for cell in cells) if keys else 0
     return pattern if matching and matching >= MOST * len(cells) else ""
+
+
+def _value(key: str, cells: Sequence[str]) -> str:
+    """The pattern of a value: between quotes where it always stands so, since only there it may hold a comma."""
+    text = re.compile(rf'"{key}"\s*:\s*"[^"\\]*"')
+    return rf'"(?P<{key}>[^"]*)"' if all(map(text.search, cells)) else rf'"?(?P<{key}>[^",}}\]]*)'

@@ -12,10 +12,17 @@ from typing import Any
 from pipeline.config import BLANKS
 from pipeline.inspection.fixed import fixed_columns
 from pipeline.inspection.header import Header, is_value, sniff_header
-from pipeline.inspection.json_records import first_records, is_object, records_path
+from pipeline.inspection.json_records import (
+    find_records,
+    first_records,
+    is_list,
+    is_object,
+    names_user,
+    stands_on_several_lines,
+)
 from pipeline.inspection.line_patterns import line_pattern
-from pipeline.inspection.no_layout import ends_with_cr, is_python_dict
-from pipeline.inspection.words import name_score
+from pipeline.inspection.no_layout import ends_with_cr, is_python_dict, of_columns
+from pipeline.inspection.words import listed
 
 # In the order in which they are believed when several cut every line alike.
 SEPARATORS = ("\t", "::", "\x01", "\x1f", "||", "|", ";", ",", "^", "~", BLANKS)
@@ -69,6 +76,8 @@ def sniff_layout(text: str, *, whole: bool) -> Layout | None:
     text = text.removeprefix("\ufeff")
     # A document may stand on one line, however long.
     begin = text if whole else text[: text.rfind("\n") + 1]
+    if stands_on_several_lines(begin) or (whole and of_columns(text) is not None):
+        return None
     found = _sniff_json(begin or text, whole=whole)
     if found is not None:
         return found
@@ -78,7 +87,11 @@ def sniff_layout(text: str, *, whole: bool) -> Layout | None:
     lines = [line.rstrip("\r") for line in text.split("\n", 20 * LINES)[: 20 * LINES]]
     lines = [line for line in lines if line][:LINES]
     comment, lines = _without_comments(lines)
-    if not lines or (lines[0].lstrip()[:1] == "{" and all(map(is_python_dict, lines[:3]))):
+    if (
+        not lines
+        or all(map(is_list, lines[:3]))
+        or (lines[0].lstrip()[:1] == "{" and all(map(is_python_dict, lines[:3])))
+    ):
         return None
     fields = _w3c_fields(text) if comment == "#" else []
     found = _sniff_lines(lines) or _sniff_cells(text, lines, comment) or _sniff_fixed(lines)
@@ -100,22 +113,28 @@ def _sniff_json(text: str, *, whole: bool) -> Layout | None:
             return Layout("ndjson", found="one JSON object a line")
     elif re.match(r"\[\s*[\{\]]", begin) is None:
         return None
-    path = records_path(begin)
-    if path is None:
+    records = find_records(begin)
+    if records is None:
         return None
+    path, others = records
     layout = Layout("json", found=f"one JSON document, {f'records at {path}' if path else 'a list of objects'}")
     if path:
-        layout.say("records", path, "the first list of objects in the document")
+        layout.say("records", path, "the list of objects in the document that looks most like events")
+    if others:
+        layout.doubts.append(
+            f"records: {listed(others)} {'holds' if len(others) == 1 else 'hold'} objects with the same keys, and only one list "
+            "is read; write all records into one list, or one a line, and inspect that"
+        )
     return layout
 
 
 def _wraps_records(line: str) -> bool:
     """Whether a single object is an envelope around records: these name their user, or it holds nothing that could."""
-    record = next(first_records(line), None)
-    if record is None:
+    found = find_records(line)
+    if found is None:
         return False
     own = [key for key, value in json.loads(line).items() if not isinstance(value, list | dict)]
-    return not own or any(name_score(key, "user_id") for key in json.loads(record))
+    return not own or names_user(next(first_records(line, found[0]), "{}"))
 
 
 def _without_comments(lines: list[str]) -> tuple[str, list[str]]:
@@ -182,7 +201,7 @@ def _say_header(layout: Layout, header: Header) -> None:
     layout.found += ", a header" if header.there else ", no header"
     if not header.there:
         layout.say("has_header", False, header.reason)
-        named = "in file order, as the header below the first lines names them"
+        named = "in file order, as the header names them"
         invented = "names given here, in file order; change them as you like"
         layout.say("columns", header.names, named if header.known else invented)
     elif header.typed:

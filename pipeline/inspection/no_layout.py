@@ -1,9 +1,10 @@
 """What is the matter with a text whose lines no layout cuts, and what to do."""
 
 import ast
+import json
 import re
 
-from pipeline.inspection.json_records import is_object
+from pipeline.inspection.json_records import is_list, is_object, stands_on_several_lines
 
 HEADING = re.compile(r"[\w.-]+:")
 PYTHON_DICTS = (
@@ -25,6 +26,15 @@ def why_no_layout(text: str) -> str:
         return "this is XML or HTML, which no reader knows; export the log as CSV or JSON"
     if HEADING.fullmatch(lines[0].strip()) and not all(HEADING.fullmatch(line.strip()) for line in lines):
         return of_headings(lines[0].strip())
+    if stands_on_several_lines(text):
+        return "its JSON objects stand on several lines each; write one a line: jq -c . FILE > NEW.ndjson"
+    if is_list(lines[0]):
+        return "its lines are JSON lists, whose cells have no names; write them as CSV: jq -r @csv FILE > NEW.csv"
+    if (orient := of_columns(text)) is not None:
+        return (
+            "this JSON holds columns and no records, as pandas writes them; write it anew: python -c 'import pandas; "
+            f'pandas.read_json("FILE", orient="{orient}", dtype=False, convert_dates=False).to_json("NEW.ndjson", orient="records", lines=True)\''
+        )
     if is_python_dict(lines[0]):
         return "its lines are Python dicts, and no JSON; " + PYTHON_DICTS
     if (
@@ -56,6 +66,22 @@ def of_headings(heading: str) -> str:
 def ends_with_cr(text: str) -> bool:
     """Whether lines end with CR alone."""
     return "\n" not in text and "\r" in text.strip()
+
+
+def of_columns(text: str) -> str | None:
+    """How pandas calls the layout of a document of columns, such as {"user": {"0": 7, "1": 8}}; None for others."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not found:
+        return None
+    data = found.get("data")
+    if "columns" in found and isinstance(data, list) and data and isinstance(data[0], list):
+        return "split"
+    columns = list(found.values())
+    numbered = all(isinstance(column, dict) and len(column) > 1 and "".join(column).isdigit() for column in columns)
+    return "columns" if numbered else None
 
 
 def is_python_dict(line: str) -> bool:

@@ -71,10 +71,7 @@ def take_sample(path: Path) -> Sample:
     except OSError as error:
         raise PipelineError(f"{path}: the file cannot be read ({error.strerror})") from None
     packed = packed_as(first)
-    with ByteStream(file, packed) as stream:
-        head = b""
-        while len(head) <= HEAD_BYTES and (piece := stream.read(HEAD_BYTES + 1 - len(head))):
-            head += piece
+    head = _head(file, packed)
     if (kind := stranger(head)) is not None:
         raise PipelineError(
             f"{path}: this is {kind}, which cannot be read; unpack or export it as CSV, JSON or Parquet"
@@ -82,6 +79,17 @@ def take_sample(path: Path) -> Sample:
     whole = len(head) <= HEAD_BYTES
     places = () if whole or packed != "none" or b"\0" in head[:4000] else tuple(_places(file))
     return Sample(file, packed, head[:HEAD_BYTES], places, whole)
+
+
+def _head(file: RawFile, packed: str) -> bytes:
+    head = b""
+    try:
+        with ByteStream(file, packed) as stream:
+            while len(head) <= HEAD_BYTES and (piece := stream.read(HEAD_BYTES + 1 - len(head))):
+                head += piece
+    except PipelineError as error:  # there is no day yet that could be run again
+        raise PipelineError(str(error).removesuffix(" and run the day again")) from None
+    return head
 
 
 def _places(file: RawFile) -> list[bytes]:

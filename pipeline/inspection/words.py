@@ -18,9 +18,9 @@ ROLE_WORDS = {
         learner_id student_id user_pseudo_id user_name username login cookie_id cookie anonymous_id distinct_id device_id
         device
         full_visitor_id client msno household_id household cust_id cust card_id anon_id profile_name session_id session
-        user_session author uuid host ip client_ip remote_addr c_ip ip_address
+        user_session author uuid host ip client_ip remote_addr c_ip ip_address email e_mail
         benutzer nutzer kunde kunden_id kundennummer kundennr usuario usuario_id cliente cliente_id utilisateur utente
-        пользователь клиент покупатель 用户 用户id 用户编号 会员 客户 顾客 ユーザー 顧客
+        пользователь клиент покупатель 用户 用户id 用户编号 사용자 会員番号 会员 客户 顾客 ユーザー 顧客
     """),
     "item_id": _words("""
         item_id item iid product_id product sku sku_id stock_code article_id article aid asin parent_asin movie_id movie
@@ -31,34 +31,35 @@ ROLE_WORDS = {
         campaign_id campaign target_id object_id
         material good url page_url page page_title uri cs_uri_stem path page_path request_path reference
         artikel artikel_id artikelnummer artikelnr produkt produkt_id producto producto_id articulo produit produto
-        prodotto articolo товар продукт артикул 商品 商品id 商品编号 物品 产品 アイテム
+        prodotto articolo товар продукт артикул 商品 商品id 商品编号 物品 产品 アイテム 商品コード 상품
     """),
     "timestamp": _words("""
-        timestamp event_timestamp event_time derived_tstamp collector_tstamp tstamp time ts datetime date_time time_stamp
+        event_timestamp event_time event_datetime derived_tstamp timestamp collector_tstamp tstamp time ts datetime date_time time_stamp
         time_ms unix_review_time unix_time created_at created occurred_at invoice_date order_date visit_time start_time action_time click_time server_time
-        log_time rated_at at utc_time local_time time_local review_time date day t t_dat hour dt
+        log_time rated_at at utc_time local_time time_local review_time date day t t_dat hour dt ticks uts
         zeitstempel zeitpunkt zeit datum fecha_hora fecha hora horodatage data_hora datetime_utc
-        время дата 时间 时间戳 日期 日時
+        время дата 时间 时间戳 日期 日時 시간
     """),
     "action": _words("""
         action event_type event event_name behavior behaviour behavior_type behaviour_type action_type type activity
         activity_type interaction interaction_type operation verb feedback feedback_type op btag method action_name
-        log_type
-        aktion ereignis accion evento acao azione evenement действие событие 行为 行为类型 操作 行動
+        log_type transaction_type txn_type trans_type evt
+        aktion ereignis accion evento acao azione evenement действие событие 行为 行为类型 操作 行動 イベント 이벤트
     """),
 }
 # What a name may end with and still name the same thing: `session_id_hash`, `track_id_clean`.
 ID_SUFFIXES = frozenset(
-    _words(
-        "id ids uid key code hash hashed uuid guid sk pk fk cd ref unique clean enc encoded encrypted anon raw name uri"
-    )
+    _words("""
+        id ids uid key code hash hashed uuid guid sk pk fk cd ref unique clean enc encoded encrypted anon raw uri
+        name full display nick
+    """)
 )
 NUMBER_SUFFIXES = frozenset(_words("no nr num number"))
 SUFFIXES = {
     "user_id": ID_SUFFIXES,
     "item_id": ID_SUFFIXES,
     "timestamp": frozenset(_words("ms us ns s sec secs seconds millis micros epoch unix utc gmt local iso raw")),
-    "action": frozenset(_words("type name id code cd kind")),
+    "action": frozenset(_words("type typ name id code cd kind")),
 }
 # Words that say what was done only when they are the whole name: a `device_type` does not.
 WHOLE_ONLY = frozenset(["type", "method", "op", "at", "t"])
@@ -148,6 +149,8 @@ def name_score(name: str, role: str) -> int:
     if exact:
         return max(exact)
     words = words_of(parts[-1])
+    if len(parts) > 1 and set(words) <= SUFFIXES[role]:  # verb.id
+        words = words_of(parts[-2]) + words
     if not words or FLAGS & set(words):
         return 0
     kept = list(words)

@@ -27,7 +27,7 @@ class CsvCutter:
 
     def read_header(self, parts: list[bytes]) -> None:
         """The names of the columns, unless they are declared."""
-        names = self._row([_text(part) for part in parts])
+        names = self._row([part.decode("utf-8", errors="replace") for part in parts])
         if self._settings.typed_header:
             names = [name.partition(":")[0] for name in names]
         self._names = self._settings.columns or names
