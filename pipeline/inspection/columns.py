@@ -18,6 +18,7 @@ MOST_ACTIONS = 50
 LONGEST_ACTION = 60
 MANY_ROWS = 20
 FEW_TO_ONE = 20  # records of one user, at most, where another column numbers them
+NEAR = 15  # between scores of columns, that leaves a doubt
 DAY_US = 86_400_000_000
 IDS = (["id"], ["ids"], ["key"], ["code"])  # last words of names
 UNKNOWN = "?"  # a raw column that no file has: a run stops and says so
@@ -50,8 +51,12 @@ def choose_time(facts: Mapping[str, Facts], readings: Mapping[str, Reading], *, 
         # A number that may be a time by its value alone is rather an id when its name says so.
         like_id = max(name_score(name, "user_id"), name_score(name, "item_id")) > 0 or words_of(name)[-1:] in IDS
         is_id = not reading.text and not named and like_id
-        return named + kind + 10 * reading.share - 100 * is_id + _inside(name, inside)
+        beside = NEAR if _inside(name, home) else 0
+        return named + kind + 10 * reading.share - 100 * is_id + max(_inside(name, inside), beside)
 
+    # An envelope has a time of its own, when it was sent or stored; that of the event stands beside the user.
+    users = [name for name in facts if name_score(name, "user_id")]
+    home = max(users, key=lambda name: name_score(name, "user_id"), default="").rpartition(".")[0] or None
     ranked = sorted(readings, key=lambda name: -score(name))
     if not ranked:
         named = [name for name in facts if name_score(name, "timestamp")]
@@ -67,7 +72,7 @@ def choose_time(facts: Mapping[str, Facts], readings: Mapping[str, Reading], *, 
         others = [name for name in ranked if name != finer]
         first = finer
     role = Role(first, readings[first].reason, others)
-    if others and score(others[0]) >= score(first) - 15:
+    if others and score(others[0]) >= score(first) - NEAR:
         role.doubts.append(f"timestamp: {listed(others)} can be read as the time as well; {first} was taken")
     return role
 

@@ -13,7 +13,7 @@ from pipeline.config import BLANKS
 from pipeline.inspection.fixed import fixed_columns
 from pipeline.inspection.header import Header, is_value, sniff_header
 from pipeline.inspection.json_records import first_records, is_object, records_path
-from pipeline.inspection.line_patterns import line_pattern
+from pipeline.inspection.line_patterns import JSON_BEHIND, json_behind, line_pattern
 from pipeline.inspection.no_layout import ends_with_cr, is_python_dict
 from pipeline.inspection.words import name_score
 
@@ -81,7 +81,9 @@ def sniff_layout(text: str, *, whole: bool) -> Layout | None:
     if not lines or (lines[0].lstrip()[:1] == "{" and all(map(is_python_dict, lines[:3]))):
         return None
     fields = _w3c_fields(text) if comment == "#" else []
-    found = _sniff_lines(lines) or _sniff_cells(text, lines, comment) or _sniff_fixed(lines)
+    found = (
+        _sniff_lines(lines) or _sniff_cells(text, lines, comment) or _sniff_json_behind(lines) or _sniff_fixed(lines)
+    )
     if found is not None and found.invented and len(fields) == len(found.names):
         found.names, found.invented = fields, False
         found.say("columns", fields, "as the line #Fields: names them")
@@ -151,6 +153,14 @@ def _sniff_lines(lines: Sequence[str]) -> Layout | None:
     return layout
 
 
+def _sniff_json_behind(lines: Sequence[str]) -> Layout | None:
+    if sum(json_behind(line) is not None for line in lines) < EVEN * len(lines):
+        return None
+    layout = Layout("regex", found="words, and a JSON object behind them", names=["before", "record"])
+    layout.say("pattern", JSON_BEHIND, "other lines are refused")
+    return layout
+
+
 def _sniff_cells(text: str, lines: Sequence[str], comment: str) -> Layout | None:
     cuts = [cut for cut in (_cut_evenly(text, lines, mark, comment) for mark in SEPARATORS) if cut is not None]
     wide = [cut for cut in cuts if len(cut.rows[0]) >= 3] or cuts
@@ -213,6 +223,10 @@ def _cut_evenly(text: str, lines: Sequence[str], separator: str, comment: str) -
         return None
     if separator == BLANKS and not any(is_value(cell) for row in rows for cell in row):
         return None  # prose
+    objects = [record for line in lines if (record := json_behind(line)) is not None]
+    mark = " " if separator == BLANKS else separator
+    if len(objects) >= EVEN * len(lines) and any(mark in record for record in objects):
+        return None  # it would cut objects to pieces
     header = sniff_header(rows, cells)
     return _Cut(separator, [row for row in rows if len(row) == cells], often / len(rows), plain_quotes, header)
 

@@ -1,7 +1,9 @@
-"""Regular expressions for lines that have no separator: a web server's log, and words with their keys."""
+"""Regular expressions for lines that have no separator: a web server's log, words with their keys, JSON behind words."""
 
 import re
 from collections.abc import Sequence
+
+from pipeline.inspection.json_records import is_object
 
 WEB_LOG = (
     r'(?P<host>\S+) (?P<ident>\S+) (?P<user>\S+) \[(?P<time>[^\]]+)\] "(?P<method>[A-Z]+) (?P<path>[^ "]+)[^"]*" '
@@ -10,9 +12,15 @@ WEB_LOG = (
 
 REQUEST = r'.*?"(?P<method>[A-Z]+) (?P<path>[^ "]+)[^"]*".*'
 CALENDAR = r"\[(?P<time>\d{2}/[A-Z][a-z]{2}/\d{4}:[^\]]+)\]"
+ISO = r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))"
 ADDRESS = r"\b(?P<host>\d{1,3}(?:\.\d{1,3}){3})\b"
 # Of proxies and stores of objects, with more before and between.
-OTHER_WEB_LOGS = (rf".*?{ADDRESS}.*?{CALENDAR}{REQUEST}", rf".*?{CALENDAR}.*?{ADDRESS}{REQUEST}")
+OTHER_WEB_LOGS = tuple(
+    pattern
+    for time in (CALENDAR, ISO)
+    for pattern in (rf".*?{ADDRESS}.*?{time}{REQUEST}", rf".*?{time}.*?{ADDRESS}{REQUEST}")
+)
+JSON_BEHIND = r"(?P<before>[^{]*[^{\s])\s*(?P<record>\{.*\})\s*"
 
 KEY_VALUE = re.compile(r"([A-Za-z_]\w*)=(\S*)")
 
@@ -34,6 +42,16 @@ def line_pattern(lines: Sequence[str], *, share: float) -> tuple[str, str] | Non
             if sum(compiled.fullmatch(line) is not None for line in lines) >= share * len(lines):
                 return pattern, words
     return None
+
+
+def json_behind(line: str) -> str | None:
+    """The JSON object that stands behind other words in a line, at its end; None when there is none.
+
+    >>> json_behind('12:00:01 INFO sent {"user": 1}'), json_behind('12:00:01 INFO sent {user}')
+    ('{"user": 1}', None)
+    """
+    match = re.fullmatch(JSON_BEHIND, line)
+    return match["record"] if match and is_object(match["record"]) else None
 
 
 def _keyed(lines: Sequence[str]) -> str | None:
