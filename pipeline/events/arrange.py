@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.events.order import sort_rows
-from pipeline.events.parts import DayParts, Part, joined, widened
+from pipeline.events.parts import DayParts, joined, widened
 from pipeline.threads import ahead
 
 KEYS = ("user_id", "timestamp")  # by which rows are cut into ranges: by time only those of one user
@@ -52,14 +52,6 @@ class Arranger:
     def add(self, frame: pl.DataFrame, day_R: np.ndarray) -> None:
         """Adds the next R rows; `day_R` is int32."""
         self._parts.add(frame, day_R)
-
-    def cut(self, frame: pl.DataFrame, day_R: np.ndarray) -> Part | None:
-        """The first half of `add`, see `DayParts.cut`."""
-        return self._parts.cut(frame, day_R)
-
-    def keep(self, part: Part) -> None:
-        """The other half, which another thread may do meanwhile."""
-        self._parts.keep(part)
 
     def ranges(self, day: int) -> Generator[pl.DataFrame, None, None]:
         """The rows of a day in stored order, each frame about as large as a part at most.

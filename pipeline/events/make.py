@@ -15,7 +15,7 @@ from pipeline.contracts import PipelineError
 from pipeline.events.arrange import Arranger
 from pipeline.events.convert import ACCEPTED
 from pipeline.events.duplicates import fingerprints
-from pipeline.events.parts import DayParts, Part
+from pipeline.events.parts import DayParts
 from pipeline.events.reading import DayRows, DaysReader, day_number
 from pipeline.events.reasons import REASONS
 from pipeline.events.recipe import event_columns, recipe_of
@@ -113,22 +113,15 @@ class _Making:
         if not self.reader.days:
             return
         try:
-            with closing(ahead(self._cut_rows(), waits=True)) as parts:
-                for part, file in parts:
-                    if part is not None:
-                        self.accepted.keep(part)
-                    self.report(f"{self.name}: {self.reader.rows_read:,} rows read, now in {file}")
+            for rows in ahead(self.reader.rows()):
+                self.accepted.expect(self.reader.bytes_found)
+                add_refused_rows(rows, self.dataset, self.refused)
+                accepted = rows.rank == ACCEPTED
+                self.accepted.add(_accepted_rows(rows, accepted, self.dataset), rows.day[accepted])
+                self.report(f"{self.name}: {self.reader.rows_read:,} rows read, now in {rows.file.name}")
             give_back()
         except PipelineError as error:
             self.failed.update(dict.fromkeys(self.reader.days, error))
-
-    def _cut_rows(self) -> Iterator[tuple[Part | None, str]]:
-        """Of each block the part that its accepted rows complete, if they do, and its file; other rows are put aside."""
-        for rows in ahead(self.reader.rows()):
-            self.accepted.expect(self.reader.bytes_found)
-            add_refused_rows(rows, self.dataset, self.refused)
-            accepted = rows.rank == ACCEPTED
-            yield self.accepted.cut(_accepted_rows(rows, accepted, self.dataset), rows.day[accepted]), rows.file.name
 
     def write_events(self, day: date, stagings: ExitStack) -> None:
         """Writes the accepted rows of a day, unless too many others are refused."""

@@ -51,7 +51,7 @@ class DayParts:
         self.part_bytes = min(budget_bytes, PART_BYTES)
         self._waiting: list[pl.DataFrame] = []  # too few for a part
         self._waiting_bytes = 0
-        self._parts: list[Part] = []
+        self._parts: list[_Part] = []
         self._bytes, self._rows = 0, 0  # of all parts
         self.spilled_bytes = 0
 
@@ -72,26 +72,12 @@ class DayParts:
             frame: R rows.
             day_R: int32, the day of each row.
         """
-        part = self.cut(frame, day_R)
-        if part is not None:
-            self.keep(part)
-
-    def cut(self, frame: pl.DataFrame, day_R: np.ndarray) -> "Part | None":
-        """Takes the next rows, and returns the part that they complete, to be kept; one thread may cut while another keeps."""
-        if not frame.is_empty():
-            self._waiting.append(frame.hstack([pl.Series(DAY, day_R, dtype=pl.Int32)]))
-            self._waiting_bytes += size_of(frame)
-        return self._waiting_part(self._cut) if self._waiting_bytes > self.part_bytes else None
-
-    def keep(self, part: "Part") -> None:
-        """Keeps a part, in memory or, beyond the budget, in a file."""
-        if self._bytes + part.size > self._budget_bytes:
-            self._parts.append(self._written(part))
-            self.spilled_bytes += part.size
-        else:
-            self._parts.append(part)
-        self._bytes += part.size
-        self._rows += int(part.starts[-1])
+        if frame.is_empty():
+            return
+        self._waiting.append(frame.hstack([pl.Series(DAY, day_R, dtype=pl.Int32)]))
+        self._waiting_bytes += size_of(frame)
+        if self._waiting_bytes > self.part_bytes:
+            self._close_part(self._cut)
 
     def of(self, day: int, first: int = 0, behind: int = RANGES) -> Iterator[pl.DataFrame]:
         """The rows of some ranges of a day in the order in which they came, in pieces.
@@ -137,14 +123,19 @@ class DayParts:
 
     def _end(self) -> None:
         if self._waiting:
-            self.keep(self._waiting_part(self._cut if self._parts else None))
+            self._close_part(self._cut if self._parts else None)
 
-    def _waiting_part(self, cut: Cut | None) -> "Part":
-        part = Part.of_rows(joined(self._waiting), cut, size=self._waiting_bytes)
-        self._waiting, self._waiting_bytes = [], 0
-        return part
+    def _close_part(self, cut: Cut | None) -> None:
+        part = _Part.of_rows(joined(self._waiting), cut)
+        size, self._waiting, self._waiting_bytes = self._waiting_bytes, [], 0
+        if self._bytes + size > self._budget_bytes:
+            part = self._written(part)
+            self.spilled_bytes += size
+        self._parts.append(part)
+        self._bytes += size
+        self._rows += int(part.starts[-1])
 
-    def _written(self, part: "Part") -> "Part":
+    def _written(self, part: "_Part") -> "_Part":
         """The same part in a file."""
         assert isinstance(part.rows, pl.DataFrame)
         path = self._directory / f"part-{len(self._parts):05d}.batches"
@@ -154,39 +145,36 @@ class DayParts:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class _Part:
     """Rows of K ranges of days, one after the other, each in the order in which its rows came.
 
     Attributes:
         rows: The rows, or the file that holds them.
         keys: int64 [K], ascending: day * `RANGES` + range.
         starts: int64 [K + 1], where the rows of each begin.
-        size: About how many bytes the rows took when they came.
     """
 
     rows: "pl.DataFrame | _Batches"
     keys: np.ndarray
     starts: np.ndarray
-    size: int
 
     @staticmethod
-    def of_rows(frame: pl.DataFrame, cut: Cut | None, *, size: int) -> "Part":
-        """Brings the rows of each range together, in the order in which they came."""
+    def of_rows(frame: pl.DataFrame, cut: Cut | None) -> "_Part":
         rows, day = _narrowed(frame.drop(DAY)), frame[DAY]
         first, last = int(day.min()), int(day.max())  # type: ignore[arg-type]
         if first == last and cut is None:
-            return Part(rows, np.array([first * RANGES]), np.array([0, frame.height]), size)
+            return _Part(rows, np.array([first * RANGES]), np.array([0, frame.height]))
         if first == last:
             assert cut is not None
             place_R, found = cut(frame), np.arange(first * RANGES, (first + 1) * RANGES)
         else:
             key_R = day.cast(pl.Int64).to_numpy() * RANGES + (0 if cut is None else cut(frame))
             found, place_R = _places(key_R)
-        counts = np.bincount(place_R, minlength=len(found))
+        size = np.bincount(place_R, minlength=len(found))
         if cut is not None or not day.is_sorted():
             order = np.argsort(place_R, kind="stable")  # at most sixteen bits are sorted in one pass
             rows = rows[pl.Series(order.astype(np.uint32))]
-        return Part(rows, found[counts > 0], np.append(0, np.cumsum(counts[counts > 0])), size)
+        return _Part(rows, found[size > 0], np.append(0, np.cumsum(size[size > 0])))
 
     def between(self, low: int, high: int) -> "pl.DataFrame | list[pa.RecordBatch]":
         """The rows with low <= key < high."""
