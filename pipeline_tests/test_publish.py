@@ -275,6 +275,27 @@ def test_wrong_events_are_not_published(work: Work, error: str) -> None:
     assert [work.store.manifest(asset, LAST) for asset in ("events", "rejected_events")] == former
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_refused_row_in_another_file_is_not_published(work: Work, shared: bool) -> None:
+    log = work.dataset.directory / "raw" / f"{LAST}.csv"
+    log.write_text(log.read_text() + "7,item1,never,view\n" + log.read_text().splitlines()[1] + "\n")
+    quality = work.dataset.quality.model_copy(update={"max_rejected_share": 1.0})
+    source = work.dataset.source.model_copy(update={"path": "raw/*.csv"} if shared else {})
+    dataset = work.dataset.model_copy(update={"quality": quality, "source": source})
+    work = replace(work, dataset=dataset)
+    staged, companion, _ = stages._make("events", LAST, work)
+    assert companion is not None
+    wrong = plant(companion, at(0, file=f"raw/{START}.csv"))
+    inputs = {**staged.manifest.inputs, "rejected_events": wrong.manifest.version()}
+    staged = replace(staged, manifest=replace(staged.manifest, inputs=inputs))
+    with pytest.raises(ProofFailed) as failure:
+        publish(staged, companion=wrong, dataset=dataset, features=work.features, store=work.store)
+    assert [found.name for found in failure.value.proof.failed][:1] == [
+        "refused rows name the file in which they stand"
+    ]
+    assert run_day("events", LAST, work).manifest.counts["rejected"] == {"malformed_timestamp": 1}
+
+
 def test_a_wrong_segment_never_enters_the_log(work: Work) -> None:
     vocabulary = "user_vocabulary"
     log = work.store.root / vocabulary / "_log"
