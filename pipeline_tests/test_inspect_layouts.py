@@ -333,6 +333,7 @@ def test_thousands_of_columns(tmp_path: Path) -> None:
         'host haproxy[1]: 10.0.0.7:5012 [01/Mar/2019:01:40:27.123] fe be/s1 0/0/0 200 512 - - "GET /item/3 HTTP/1.1"',
         '79a5 bucket [01/Mar/2019:05:01:22 +0000] 10.0.0.7 arn:x GET.OBJECT 3.png "GET /item/3 HTTP/1.1" 200 - 113 "-" "S3"',
         'shop.example:443 10.0.0.7 - - [01/Mar/2019:05:01:22 +0000] "GET /item/3 HTTP/1.1" 200 113 "-" "curl"',
+        'http 2019-03-01T05:01:22.186641Z app/lb/50dc 10.0.0.7:2817 10.0.0.1:80 0.0 0.1 200 "GET /item/3 HTTP/1.1" "curl/7" - -',
     ],
 )
 def test_other_logs_of_web_requests(tmp_path: Path, line: str) -> None:
@@ -340,6 +341,25 @@ def test_other_logs_of_web_requests(tmp_path: Path, line: str) -> None:
     assert (found.columns["user_id"]["from"], found.columns["item_id"]["from"]) == ("host", "path")
     assert found.says["partitions"]["start"] == "2019-03-01"
     assert found.comment("3 rows; all are accepted: 1 users, 1 items")
+
+
+def test_json_behind_words_is_taken_apart(tmp_path: Path) -> None:
+    line = '2020-01-01 10:00:0{0},00{0} INFO sent {{"user_id": "u{0}", "item_id": "i{0}", "event": "view", "ts": 157787280{0}}}'
+    found = proposed(tmp_path, "app.log", "\n".join(line.format(at) for at in range(6)) + "\n")
+    assert found.says["source"]["format"] == "regex"
+    assert found.says["source"]["explode"]["column"] == "json"
+    assert {role: keys["from"] for role, keys in found.columns.items() if role != "timestamp"} == {
+        "user_id": "json.user_id",
+        "item_id": "json.item_id",
+        "action": "json.event",
+    }
+
+
+def test_json_in_the_last_of_some_cells_stays_one_cell(tmp_path: Path) -> None:
+    line = 'u{0}\ti{0}\t157787280{0}\t{{"price": {0}, "page": "a b"}}'
+    found = proposed(tmp_path, "log.tsv", "\n".join(line.format(at) for at in range(6)) + "\n")
+    assert found.says["source"]["csv"]["columns"] == ["column_1", "column_2", "column_3", "column_4"]
+    assert found.columns["timestamp"] == {"from": "column_3", "unit": "s"}
 
 
 def test_a_clock_with_points(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ def log_of(folder: Path, header: str, *rows: str, copies: int = 1) -> Proposed:
         *(("server_timestamp_epoch_ms", "timestamp"), ("order_purchase_timestamp", "timestamp")),
         *(("date_added", "timestamp"), ("Дата и время", "timestamp"), ("时间", "timestamp"), ("Fecha", "timestamp")),
         *(("event_id", "action"), ("product_action", "action"), ("Événement", "action"), ("行为类型", "action")),
+        ("VoteTypeId", "action"),
     ],
 )
 def test_a_name_says_its_role(name: str, role: str) -> None:
@@ -153,3 +154,13 @@ def test_a_plus_is_part_of_an_id(tmp_path: Path) -> None:
     found = log_of(tmp_path, "user,item", "+491701,1", "+491702,2")
     assert found.columns["user_id"] == {"from": "user", "type": "string"}
     assert found.comment("int64 would lose the leading plus of +491701")
+
+
+def test_the_time_beside_the_user_is_believed_before_that_of_the_envelope(tmp_path: Path) -> None:
+    record = (
+        '{{"timestamp": {}500, "key": "u{}", "value": {{"user_id": "u{}", "item_id": "i{}", "event_time": {}000}}}}'
+    )
+    lines = [record.format(START + at + 1, at % 2, at % 2, at, START + at) for at in range(4)]
+    found = proposed(tmp_path, "log.ndjson", "\n".join(lines))
+    assert found.columns["timestamp"] == {"from": "value.event_time", "unit": "ms"}
+    assert found.comment("timestamp can be read as the time as well")

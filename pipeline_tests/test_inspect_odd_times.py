@@ -163,3 +163,12 @@ def test_types_that_are_no_times(tmp_path: Path, name: str, cells: list[object])
     pl.DataFrame({"user": [1, 2, 3], "item": [4, 5, 6], name: cells}).write_parquet(file)
     found = proposed(tmp_path, "log.parquet", file.read_bytes())
     assert found.comment("no column reads as a time")
+
+
+def test_milliseconds_behind_a_name_as_dot_net_writes_them(tmp_path: Path) -> None:
+    assert times(tmp_path, "Time", f"/Date({START}000)/", f"/Date({START + 7}000)/") == [START, START + 7]
+
+
+def test_seventeen_digits_are_a_date_with_milliseconds(tmp_path: Path) -> None:
+    found = proposed(tmp_path, "log.csv", "user,item,time\n7,a,20200101000007250\n8,b,20200101000008000\n")
+    assert found.columns["timestamp"]["format"] == "%Y%m%d%H%M%S%3f"

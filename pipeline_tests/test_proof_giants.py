@@ -54,10 +54,7 @@ def test_the_loop_goes_through_as_many_rows(tmp_path: Path, read_again: list[Any
         streamed = run_day(asset, SECOND, work).proof
         assert streamed is not None
         assert streamed.figures["users_proven"] == 40
-        whole_in_no_block = 6  # the last of each of six blocks
-        assert len(set(read_again)) == (
-            streamed.figures["users_proven"] if asset == "user_state" else whole_in_no_block
-        )
+        assert len(set(read_again)) == 40
         with pytest.MonkeyPatch.context() as patch:
             for place in ("sampled_rows", "state"):
                 patch.setattr(f"pipeline.checks.{place}.HELD_ROWS", 10**9)
@@ -66,6 +63,19 @@ def test_the_loop_goes_through_as_many_rows(tmp_path: Path, read_again: list[Any
         events = work.store.manifest("events", SECOND)
         assert events is not None
         assert streamed.figures["rows_proven"] == held.figures["rows_proven"] == events.rows
+
+
+def test_only_as_many_rows_are_held_as_fit(
+    tmp_path: Path, read_again: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty users of four events each: ten of them are forty rows."""
+    work = made(tmp_path)
+    for place in ("sampled_rows", "state"):
+        monkeypatch.setattr(f"pipeline.checks.{place}.HELD_ROWS", 40)
+    for asset in ("features", "user_state"):
+        read_again.clear()
+        run_day(asset, SECOND, work)
+        assert len(set(read_again)) == 30
 
 
 def test_a_wrong_value_of_a_giant_is_found(tmp_path: Path) -> None:

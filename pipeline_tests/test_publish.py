@@ -275,6 +275,34 @@ def test_wrong_events_are_not_published(work: Work, error: str) -> None:
     assert [work.store.manifest(asset, LAST) for asset in ("events", "rejected_events")] == former
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    ("values", "finding"),
+    [
+        ({"file": f"raw/{START}.csv"}, "refused rows name the file in which they stand"),
+        ({"reason": "view"}, "reasons are those of the closed list"),
+    ],
+)
+def test_wrong_refused_rows_are_not_published(
+    work: Work, shared: bool, values: dict[str, object], finding: str
+) -> None:
+    log = work.dataset.directory / "raw" / f"{LAST}.csv"
+    log.write_text(log.read_text() + "7,item1,never,view\n" + log.read_text().splitlines()[1] + "\n")
+    quality = work.dataset.quality.model_copy(update={"max_rejected_share": 1.0})
+    source = work.dataset.source.model_copy(update={"path": "raw/*.csv"} if shared else {})
+    dataset = work.dataset.model_copy(update={"quality": quality, "source": source})
+    work = replace(work, dataset=dataset)
+    staged, companion, _ = stages._make("events", LAST, work)
+    assert companion is not None
+    wrong = plant(companion, at(0, **values))
+    inputs = {**staged.manifest.inputs, "rejected_events": wrong.manifest.version()}
+    staged = replace(staged, manifest=replace(staged.manifest, inputs=inputs))
+    with pytest.raises(ProofFailed) as failure:
+        publish(staged, companion=wrong, dataset=dataset, features=work.features, store=work.store)
+    assert finding in [found.name for found in failure.value.proof.failed]
+    assert run_day("events", LAST, work).manifest.counts["rejected"] == {"malformed_timestamp": 1}
+
+
 def test_a_wrong_segment_never_enters_the_log(work: Work) -> None:
     vocabulary = "user_vocabulary"
     log = work.store.root / vocabulary / "_log"

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -503,3 +504,23 @@ def test_distinct_ids_do_not_keep_the_rows_in_which_they_were_found(
     monkeypatch.setattr("pipeline.vocabularies.day.read_blocks", blocks)
     assert distinct_ids(store, vocabulary, events).to_list() == ids
     assert max(held) - held[4] < 20 * 8 * 2**20  # all of them would be 40 blocks of at least 8 MiB
+
+
+@pytest.mark.parametrize("vocabulary", [USERS, ITEMS])
+def test_a_damaged_segment_never_gives_other_ids(vocabulary: str, tmp_path: Path) -> None:
+    """Else a known id would be lacking, and get a second index."""
+    dataset, store = lake(tmp_path, {FIRST: list(range(1000, 1040))})
+    make_vocabulary_of(dataset, store, FIRST, vocabulary=vocabulary)
+    right = read_vocabulary(store, vocabulary, dataset, whole=True).ids_of(pl.Series(range(2, 42)))
+    (segment,) = segment_paths(store, vocabulary)
+    intact, refused = segment.read_bytes(), 0
+    for place in range(4, len(intact)):
+        damaged = bytearray(intact)
+        damaged[place] ^= 1
+        segment.write_bytes(damaged)
+        found = None
+        with suppress(PipelineError):
+            found = read_vocabulary(store, vocabulary, dataset, whole=True).ids_of(pl.Series(range(2, 42)))
+        refused += found is None
+        assert found is None or found.equals(right)
+    assert refused > len(intact) // 4

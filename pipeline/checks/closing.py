@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pipeline.state import REPAIR
 from pipeline.store import DataFile, Manifest, Store, unreadable
 
-GROUPS_AT_ONCE = 64
+GROUPS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)

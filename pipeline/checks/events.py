@@ -1,9 +1,10 @@
 """Proofs about `events` and `rejected_events`."""
 
+import numpy as np
 import polars as pl
 
 from pipeline.checks.event_rows import EventRows
-from pipeline.checks.findings import Findings
+from pipeline.checks.findings import FIRST_DIFFERENCES, Findings
 from pipeline.checks.picked import PickedRows
 from pipeline.checks.raw_oracle import prove_raw, sample_raw
 from pipeline.checks.raw_sample import RawSample
@@ -116,5 +117,16 @@ def _prove_rejected(subject: Subject, aside: Subject, rejected: pl.DataFrame, fi
     unlisted = sorted(set(rejected["reason"].unique()) - set(REASONS))
     findings.expect("reasons are those of the closed list", expected=[], found=unlisted)
     findings.expect("rejected_events ascend by row_id", expected=True, found=rejected["row_id"].is_sorted())
+    findings.expect("refused rows name the file in which they stand", expected=[], found=_misplaced(subject, rejected))
     for name in ("ties", "duplicates"):
         findings.note(name, counts.get(name, 0))
+
+
+def _misplaced(subject: Subject, rejected: pl.DataFrame) -> list[int]:
+    """The first refused rows that name another file than the one in which their row_id lies: row_ids count file by file."""
+    files = subject.manifest.raw_files
+    behind = np.cumsum([file.get("day_rows", file["rows"]) for file in files], dtype=np.int64)
+    place = np.searchsorted(behind, rejected["row_id"].to_numpy(), side="right")
+    paths = pl.Series([*(file["path"] for file in files), None], dtype=pl.String)
+    wrong = rejected["file"].ne_missing(paths.gather(np.minimum(place, len(files)))).arg_true()[:FIRST_DIFFERENCES]
+    return rejected["row_id"].gather(wrong).to_list()

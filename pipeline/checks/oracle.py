@@ -5,13 +5,11 @@ import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
 from typing import Any
 
 from pipeline.contracts import Column, Event, Feature
 
 Difference = dict[str, Any]
-IN_ORDER = attrgetter("timestamp_us", "row_id")
 LOOP_ROWS = 1 << 16  # of one user that become Python values at a time
 
 
@@ -54,7 +52,7 @@ class Loop:
         Args:
             events: In any order; the rows are in the order (timestamp, row_id).
         """
-        ordered = sorted(events, key=IN_ORDER)
+        ordered = sorted(events, key=lambda event: (event.timestamp_us, event.row_id))
         rows: list[dict[str, Any]] = [{} for _ in ordered]
         for number, feature in enumerate(self._features):
             own = self._own[number]

@@ -265,5 +265,5 @@ def _agrees(reason: str, judged: str | None, dataset: Dataset) -> bool:
         return True
     excluded = excluded_columns(dataset)
     unjudged = set().union(*(GIVEN_BY.get(name, {"malformed_extra"}) for name in excluded)) if excluded else set()
-    earlier = judged is None or REASONS.index(reason) < REASONS.index(judged)
+    earlier = judged is None or (reason in REASONS and REASONS.index(reason) < REASONS.index(judged))
     return reason in unjudged and earlier

@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.checks.blocks import Runs
 from pipeline.checks.sampling import Draw
 
-HELD_ROWS = 1 << 20  # of one user
+HELD_ROWS = 1 << 20  # of all users together
 ALONE_ROWS = 1 << 12  # of a user; those of others are copied together
 
 
@@ -69,7 +69,7 @@ class SampledRows:
         self._finish()
 
     def of_users(self, users: pl.Series) -> Iterator[tuple[Any, list[pl.DataFrame] | None]]:
-        """Each of the users of the sample with their rows, in pieces; None for more than `HELD_ROWS`."""
+        """Each of the users of the sample with their rows, in pieces; None for those that are not held."""
         for user in users:
             yield user, self._rows[user]
 
@@ -102,9 +102,14 @@ class SampledRows:
             self._forget()
 
     def _forget(self) -> None:
-        """Lets go of users whose place another one took."""
+        """Lets go of users whose place another one took, and of the rows of the largest where all are too many."""
         chosen = self._draw.chosen()
         self._rows = {user: rows for user, rows in self._rows.items() if user in chosen}
+        held = {user: sum(piece.height for piece in rows) for user, rows in self._rows.items() if rows is not None}
+        while sum(held.values()) > HELD_ROWS:
+            largest = max(held, key=held.__getitem__)
+            self._rows[largest] = None
+            del held[largest]
 
 
 def _copy(rows: pl.DataFrame) -> pl.DataFrame:

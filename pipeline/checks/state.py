@@ -83,7 +83,8 @@ def prove_state(subject: Subject, findings: Findings, *, deep: bool) -> dict[str
     seen_before = proof.read("opening").select("user_id").collect().to_series()
     sample = choose_users(counts, seed=str(manifest.day), tied=none, at_borders=none, seen_before=seen_before)
     with findings.timed("the loop over sampled users"):
-        giants = counts.filter(pl.col("events") > HELD_ROWS)["user_id"]
+        sampled = counts.filter(pl.col("user_id").is_in(sample.users.implode())).sort("events")
+        giants = sampled.filter(pl.col("events").cum_sum() > HELD_ROWS)["user_id"]
         wrong, rows = proof.fold_sample(sample, giants, deep=deep)
     name = "closing = the loop from the first day on" if deep else "closing = the loop from opening over the day"
     findings.expect_none(name, wrong)
@@ -261,7 +262,7 @@ class _StateProof:
 
         Args:
             sample: The users.
-            giants: Those of the day with more events than are held together.
+            giants: Those of them whose events are not held together with those of the others.
             deep: Goes through all days.
         """
         latest = rows_of(self.folder, self.of_the_day, sample.users, self.schema)

@@ -21,7 +21,7 @@ def fold_users(
     Args:
         subject: The day of `user_state`.
         users: user_id of users who have events.
-        giants: Those of the day with more events than are held together.
+        giants: Those of them whose events are not held together with those of the others.
         openings: What they carried into the day, and they go through that day; None takes them through all days.
 
     Yields:

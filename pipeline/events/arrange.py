@@ -76,7 +76,7 @@ class Arranger:
             while behind < len(rows) and rows[first : behind + 1].sum() <= limit:
                 behind += 1
             if rows[first] > 2 * limit:
-                yield from self._cut_again(day, first)
+                yield from self._cut_again(day, first, int(rows[first]))
             elif rows[first:behind].any():
                 yield self._together(day, first, behind)
             first = behind
@@ -88,7 +88,7 @@ class Arranger:
             pieces = list(map(widened, pieces))
         return widened(sort_rows(joined(pieces)))
 
-    def _cut_again(self, day: int, number: int) -> Iterator[pl.DataFrame]:
+    def _cut_again(self, day: int, number: int, rows: int) -> Iterator[pl.DataFrame]:
         """A range that holds too much, by borders of its own: of users, or of the times of one user."""
         for key in KEYS[KEYS.index(self._key) :]:
             sample = pl.concat(_sample(piece[key], PIECE_SAMPLED) for piece in self._parts.of(day, number, number + 1))
@@ -99,6 +99,7 @@ class Arranger:
             return
         directory, borders = self._directory / f"{day}-{number}", _borders(sample)
         inner = Arranger(budget_bytes=self._budget_bytes, directory=directory, borders=borders, key=key)
+        inner.expect(rows * self._parts.part_bytes // self._parts.rows_of_a_part)
         for piece in self._parts.of(day, number, number + 1):
             inner.add(piece, np.full(piece.height, day, dtype=np.int32))
         yield from inner._sorted(day)

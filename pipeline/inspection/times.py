@@ -100,7 +100,7 @@ def _of_text(filled: pl.Series, name: str) -> Reading | None:
             reason = f"such as {filled[0]!r}, {spoken_span(read)}"
             readings.append(Reading(says, reason, *read, text=True, date_only=date_only))
     if not readings:
-        return _of_hours(filled, name)
+        return _of_dot_net(filled, name) or _of_hours(filled, name)
     best = max(reading.share for reading in readings)
     alike = [reading for reading in readings if reading.share == best]
     chosen = _likelier(alike, filled)
@@ -113,6 +113,15 @@ def _of_text(filled: pl.Series, name: str) -> Reading | None:
     if "timezone" in chosen.says and not re.search(r"UTC|GMT|\+00", chosen.says["format"]):
         chosen.doubts.append(f"timestamp: {UTC_ASSUMED}")
     return chosen
+
+
+def _of_dot_net(filled: pl.Series, name: str) -> Reading | None:
+    """Milliseconds as .NET writes them into JSON: /Date(1577872800000)/."""
+    if not filled.str.contains(r"^/Date\(-?[0-9]+\)/$").all():
+        return None
+    sql = f"CAST(REPLACE(REPLACE({sql_name(name)}, '/Date(', ''), ')/', '') AS BIGINT)"
+    read = read_span(filled.str.extract(r"(-?[0-9]+)"), {"unit": "ms"})
+    return read and Reading({"sql": sql, "unit": "ms"}, f"such as {filled[0]!r}, {spoken_span(read)}", *read, text=True)
 
 
 def _of_hours(filled: pl.Series, name: str) -> Reading | None:

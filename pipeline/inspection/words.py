@@ -43,7 +43,7 @@ ROLE_WORDS = {
     "action": _words("""
         action event_type event event_name behavior behaviour behavior_type behaviour_type action_type type activity
         activity_type interaction interaction_type operation verb feedback feedback_type op btag method action_name
-        log_type transaction_type txn_type trans_type evt
+        log_type transaction_type txn_type trans_type evt reaction engagement vote
         aktion ereignis accion evento acao azione evenement действие событие 行为 行为类型 操作 行動 イベント 이벤트
     """),
 }

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pipeline.store import DataFile, read_blocks, unreadable
 
 GROUP_ROWS = 16_384  # in a row group: a few users in a long history are found in few of its rows
-GROUPS_AT_ONCE = 64  # that are in memory together
+GROUPS_AT_ONCE = 16  # that are in memory together: few enough for the next ones to take the same memory
 LIKE_FILES = 4  # so many files of like size are merged
 REPAIR = (
     "restore it from a backup, or make user_state again with force = true from the first day on whose manifest holds its "

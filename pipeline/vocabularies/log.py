@@ -18,6 +18,7 @@ import xxhash
 from pipeline.config import Dataset
 from pipeline.contracts import Column, PipelineError
 from pipeline.store import POLARS_DTYPES, Store, safe_run, sync_folder, writing
+from pipeline.store.parquet import write_file
 from pipeline.vocabularies.length import note_length
 
 PADDING, UNKNOWN, FIRST_KNOWN = 0, 1, 2
@@ -152,7 +153,9 @@ class Segments:
 
     def _parts(self, path: str, rows: int) -> Iterator[pl.DataFrame]:
         try:
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+                if not {"index", "id"} <= set(file.schema_arrow.names):
+                    raise self._damaged(f"{path} lacks the columns index and id")
                 for batch in file.iter_batches(rows, columns=["index", "id"], use_threads=False):
                     yield pl.DataFrame(batch)
         except (OSError, pa.ArrowException) as error:
@@ -237,7 +240,7 @@ def write_segment(
     )
     with writing(f"{vocabulary} of {day}", directory, path):
         directory.mkdir(parents=True, exist_ok=True)
-        frame.write_parquet(path, compression="zstd", compression_level=1)
+        write_file(frame, path)  # with checksums of its pages: an id that a disk changes must not get a second index
         with path.open("rb") as file:
             os.fsync(file.fileno())
     return Segment(path, segments, first, new.len())
