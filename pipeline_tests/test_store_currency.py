@@ -76,7 +76,7 @@ def test_only_what_was_replaced_is_read_again(tmp_path: Path, monkeypatch: pytes
     read: list[str] = []
     original = manifest.read_lineage
     monkeypatch.setattr(
-        "pipeline.store.lake.read_lineage", lambda path: (read.append(Path(path).parts[-3]), original(path))[1]
+        "pipeline.store.lake.read_lineage", lambda path: (read.append(path.parts[-3]), original(path))[1]
     )
     assert Currency(store).problem("features", DAYS[3]) is None
     assert sorted(read) == ["events"] * 4 + ["features"] + ["user_state"] * 4

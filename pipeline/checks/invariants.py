@@ -67,8 +67,7 @@ def wrong_gaps(
     gap_s = scratch.array(0, time_us, np.float32)
     gap_s[:] = exact_s
     found = features["time_diff"].to_numpy()
-    differs = gap_s.view(np.uint32) != found.view(np.uint32)
-    wrong = np.flatnonzero(differs) if differs.any() else ()
+    wrong = np.flatnonzero(gap_s.view(np.uint32) != found.view(np.uint32))
     return [difference(features, "time_diff", row, float(gap_s[row]), float(found[row])) for row in wrong[:FIRST]]
 
 

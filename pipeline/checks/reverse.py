@@ -6,7 +6,6 @@ import polars as pl
 from pipeline.checks.blocks import Scratch, places_in
 from pipeline.vocabularies import FIRST_KNOWN, PADDING, UNKNOWN, DayIds
 
-NONE = np.empty(0, dtype=np.int64)
 TABLE_SPAN = 16  # a table may be this many times as long as the ids of the day
 
 
@@ -37,8 +36,7 @@ class ReverseLookUp:
         if self._id_N is not None and not ids.null_count() and _within(position_E, len(self._id_N)):
             found_E = self._scratch.array(1, position_E)
             self._id_N.take(position_E, out=found_E, mode="clip")  # all lie within: clipping is only the faster way
-            differs_E = found_E != ids.to_numpy()
-            return np.flatnonzero(differs_E) if differs_E.any() else NONE
+            return np.flatnonzero(found_E != ids.to_numpy())
         known_E = index_E >= FIRST_KNOWN
         right_E = known_E & self._day_ids.ids_of(indices).eq_missing(ids).to_numpy()
         missing_E = ids.is_null().to_numpy()

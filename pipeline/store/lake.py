@@ -76,7 +76,7 @@ class Store:
         """What the check of a chain needs of a day, and what tells that version from another; None without one."""
         known = self._known(asset, day)
         if known.signature is not None and known.lineage is None:
-            known.lineage = read_lineage(known.path)
+            known.lineage = read_lineage(Path(known.path))
         return known.signature, known.lineage
 
     def changed(self, days: Mapping[tuple[str, date], Signature | None]) -> list[tuple[str, date]]:
@@ -89,7 +89,7 @@ class Store:
     def _known(self, asset: str, day: date) -> _Known:
         known = self._manifests.get((asset, day))
         if known is None:
-            path = f"{self.root}{os.sep}{asset}{os.sep}day={day}{os.sep}{MANIFEST_NAME}"  # a Path takes as long as to read it
+            path = str(self.directory(asset, day) / MANIFEST_NAME)
             known = self._manifests[asset, day] = _Known(path)
         known.look()
         return known

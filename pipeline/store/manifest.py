@@ -155,15 +155,14 @@ class Manifest:
         return [file for file in self.files if file.role == role]
 
 
-def read_lineage(path: str | Path) -> Lineage | None:
+def read_lineage(path: Path) -> Lineage | None:
     """Reads of a manifest what the check of a chain needs; None when there is none.
 
     Raises:
         PipelineError: See `read_manifest`.
     """
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - a chain of years reads thousands
-            text = file.read()
+        text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -173,7 +172,7 @@ def read_lineage(path: str | Path) -> Lineage | None:
         with suppress(ValueError, KeyError):
             entry = json.loads(b"{" + text[first:stop] + b"}")
             return Lineage(entry["inputs"], entry["content_version"])
-    manifest = read_manifest(Path(path))
+    manifest = read_manifest(path)
     return None if manifest is None else Lineage(manifest.inputs, manifest.content_version)
 
 
