@@ -149,12 +149,12 @@ class _SortedFile:
 
     def _read(self, parquet: pq.ParquetFile, groups: list[int]) -> pl.DataFrame:
         """Some row groups; the next users are often looked for in the same."""
-        if groups != self._last[0]:
-            table = parquet.read_row_groups(groups, columns=list(self._schema))
-            frame = pl.DataFrame([pl.Series(name, table[name]).rechunk() for name in self._schema])
-            self._last = (groups, frame) if len(groups) == 1 else ([], pl.DataFrame())
-            return frame
-        return self._last[1]
+        if groups == self._last[0]:
+            return self._last[1]
+        table = parquet.read_row_groups(groups, columns=list(self._schema))
+        frame = pl.DataFrame([pl.Series(name, table[name]).rechunk() for name in self._schema])
+        self._last = (groups, frame) if len(groups) == 1 else ([], pl.DataFrame())
+        return frame
 
     def close(self) -> None:
         if self._parquet is not None:

@@ -108,7 +108,7 @@ class Currency:
         return found
 
     def _is_judged(self, node: Node) -> bool:
-        """Whether what was found of a day still holds: it, and the days that it rests on, have not been replaced since."""
+        """Whether it is known what is to be said of a day; what no longer holds, of it or of what it rests on, is forgotten."""
         pending, signatures = [node], dict[Node, Signature | None]()
         while pending:
             one = pending.pop()

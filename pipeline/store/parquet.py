@@ -15,8 +15,8 @@ from pipeline.store.manifest import DataFile
 ROW_GROUP_ROWS = 131_072  # fixed, so that sampled users are found through the statistics
 SEARCHED = "user_id"  # the only column with statistics: rows are sorted by it
 IDS = ("user_id", "item_id")  # as differences: ascending ones become small, others are read fastest so
-Compression = Literal["zstd", "lz4"]
 RUNS = ("user_id", "user_index")  # one value over many rows: plain, zstd makes little of it in the shortest time
+Compression = Literal["zstd", "lz4"]
 
 
 def write_file(frame: pl.DataFrame, path: Path, *, compression: Compression = "zstd") -> None:
