@@ -17,7 +17,7 @@ LEAST = 512 * 2**20
 STATUS = Path("/proc/self/status")
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # of glibc's malloc.h
 KEPT_BYTES = 256 * 2**20
 
 
@@ -26,7 +26,8 @@ def keep_freed() -> None:
     """Has this process keep the memory that it frees for the next block of rows, and not walk what it has loaded as garbage.
 
     Blocks are as large as what allocators give back at once: a third of the time of a day went to the kernel, which took
-    pages and gave them again. Arrow takes its memory where numpy does, so that what one frees the other can use.
+    pages and gave them again. Arrow takes its memory where numpy does, and threads share as many places as there are cores,
+    so that what one frees another can use.
     """
     gc.freeze()
     pa.set_memory_pool(pa.system_memory_pool())
@@ -34,6 +35,7 @@ def keep_freed() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
         libc.mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
+        libc.mallopt(M_ARENA_MAX, os.cpu_count() or 1)
 
 
 def give_back() -> None:

@@ -85,11 +85,14 @@ def _in_files(tables: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     held: list[pl.DataFrame] = []
     rows = 0
     for table in tables:
-        held.append(table)
-        rows += table.height
-        while rows >= FILE_ROWS:
-            whole = joined(held)
-            yield whole[:FILE_ROWS]
-            held, rows = [whole[FILE_ROWS:]], rows - FILE_ROWS
+        rest = table
+        while rows + rest.height >= FILE_ROWS:
+            # Cut before it is copied: else each file that is being written would keep the rows of the next one as well.
+            missing = FILE_ROWS - rows
+            whole = joined([*held, rest[:missing]])
+            held, rows, rest = [], 0, rest[missing:]
+            yield whole
+        held.append(rest)
+        rows += rest.height
     if rows:
         yield joined(held)
