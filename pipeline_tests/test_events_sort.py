@@ -3,6 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -10,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.events import parts
+from pipeline.events import parts, write
 from pipeline.events.arrange import Arranger
 from pipeline.events.order import sort_rows
+from pipeline.store import Staging
+from pipeline_tests.datasets import make_dataset
 
 Rows = list[tuple[Any, int]]
 DAY = 18_262
@@ -229,3 +232,27 @@ def test_no_order_of_the_log_has_rows_written_many_times(
     assert rows_of(frames) == expected(rows)
     assert sum(written) <= 3 * len(rows)
     assert max(read) <= 4 * 60_000, "a whole range is read at once, however large it is"
+
+
+def test_a_file_that_waits_keeps_no_rows_of_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges of 70 rows make files of 100: what is copied for a file, and lives until it is written, is that file alone."""
+    copied: list[int] = []
+
+    def noting(frames: list[pl.DataFrame]) -> pl.DataFrame:
+        copied.append(sum(frame.height for frame in frames))
+        return parts.joined(frames)
+
+    monkeypatch.setattr(write, "FILE_ROWS", 100)
+    monkeypatch.setattr(write, "joined", noting)
+    staging = mock.create_autospec(Staging, instance=True)
+    ranges = [
+        pl.DataFrame(
+            {"row_id": range(first, first + 70), "user_id": first, "item_id": 1, "timestamp": range(70), "action": 0},
+            schema={**dict.fromkeys(["row_id", "user_id", "item_id", "timestamp"], pl.Int64), "action": pl.UInt8},
+        )
+        for first in range(0, 350, 70)
+    ]
+    write.write_events(iter(ranges), make_dataset(tmp_path), staging)
+    files = [call.args[0] for call in staging.write.call_args_list]
+    assert copied == [file.height for file in files] == [100, 100, 100, 50]
+    assert pl.concat(files)["row_id"].to_list() == list(range(350))
